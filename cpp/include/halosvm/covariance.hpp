@@ -1,0 +1,63 @@
+/// \file
+/// Covariances of a batch of examples. A kind is only a way to compute S w and w' S w; it knows nothing of losses.
+///
+/// All kinds work on blocks of rows and on several weight vectors at once (the rows of a matrix: one-vs-rest problems).
+/// Nothing is ever expanded to a larger kind. A new kind is one class in covariance/ and whoever constructs it.
+#pragma once
+
+#include "halosvm/parallel.hpp"
+#include "halosvm/table.hpp"
+#include "halosvm/types.hpp"
+
+#include <string>
+
+namespace halosvm {
+
+/// The largest block of work a pass asks for; sizes scratch memory.
+struct BlockShape {
+  Index rows;
+  Index problems;
+};
+
+/// A read-only view of n_samples covariance matrices of order n_features, all of one kind.
+class Covariances {
+ public:
+  Covariances(Index n_samples, Index n_features) : n_samples_(n_samples), n_features_(n_features) {}
+  virtual ~Covariances() = default;
+
+  Index n_samples() const { return n_samples_; }
+  Index n_features() const { return n_features_; }
+
+  /// "zero", "isotropic", "diagonal", "low_rank" or "full".
+  virtual const char* kind() const = 0;
+
+  /// Bytes stored for one example, for choosing block sizes.
+  virtual Index row_bytes() const = 0;
+
+  /// Number of doubles of scratch memory the operations below need for blocks up to \p shape.
+  virtual Index scratch_size(const BlockShape& shape) const = 0;
+
+  /// out(k, i) = w_k' S_i v_k for the rows i of the block; W, V: problems x n_features, out: problems x rows.count.
+  virtual void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                        double* scratch) const = 0;
+
+  /// sum(k, :) += sum_i a(k, i) S_i w_k; a: problems x rows.count, W and sum: problems x n_features.
+  virtual void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
+                                     double* scratch) const = 0;
+
+  /// out(i) = tr S_i, length rows.count.
+  virtual void traces(const Rows& rows, VectorRef out, double* scratch) const = 0;
+
+  /// Asks the processor to bring an example's covariance into its cache.
+  virtual void prefetch(Index row) const = 0;
+
+  /// Throws std::invalid_argument naming \p argument, the row and the value unless every matrix is finite, of moderate
+  /// size and positive semi-definite (beyond rounding).
+  virtual void check(const std::string& argument, const Execution& execution) const = 0;
+
+ private:
+  Index n_samples_;
+  Index n_features_;
+};
+
+}  // namespace halosvm

@@ -1,0 +1,29 @@
+/// \file
+/// S_i = diag(d_i): one variance for each value.
+#pragma once
+
+#include "halosvm/covariance.hpp"
+
+namespace halosvm {
+
+class DiagonalCovariances final : public Covariances {
+ public:
+  /// \param variances n_samples x n_features; a squared table holds standard deviations.
+  explicit DiagonalCovariances(const Table& variances);
+
+  const char* kind() const override { return "diagonal"; }
+  Index row_bytes() const override { return variances_.row_bytes(); }
+  Index scratch_size(const BlockShape& shape) const override;
+  void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                double* scratch) const override;
+  void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
+                             double* scratch) const override;
+  void traces(const Rows& rows, VectorRef out, double* scratch) const override;
+  void prefetch(Index row) const override { variances_.prefetch(row); }
+  void check(const std::string& argument, const Execution& execution) const override;
+
+ private:
+  Table variances_;
+};
+
+}  // namespace halosvm

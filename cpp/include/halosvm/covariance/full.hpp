@@ -1,0 +1,31 @@
+/// \file
+/// S_i: a symmetric matrix for each example.
+#pragma once
+
+#include "halosvm/covariance.hpp"
+
+namespace halosvm {
+
+class FullCovariances final : public Covariances {
+ public:
+  /// \param matrices (n_samples n_features) x n_features: S_i is rows i n_features ... of it.
+  FullCovariances(const Table& matrices, Index n_samples);
+
+  const char* kind() const override { return "full"; }
+  Index row_bytes() const override { return matrices_.row_bytes() * n_features(); }
+  Index scratch_size(const BlockShape& shape) const override;
+  void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                double* scratch) const override;
+  void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
+                             double* scratch) const override;
+  void traces(const Rows& rows, VectorRef out, double* scratch) const override;
+  void prefetch(Index row) const override { matrices_.prefetch(row * n_features()); }
+  /// Also throws when a matrix is not symmetric, or has a negative eigenvalue, beyond max(1e-8, 4 n_features times the
+  /// relative precision of the storage) times its largest entry.
+  void check(const std::string& argument, const Execution& execution) const override;
+
+ private:
+  Table matrices_;
+};
+
+}  // namespace halosvm

@@ -1,0 +1,50 @@
+/// \file
+/// S_i = F_i F_i' + diag(d_i): a factor of r_i columns for each example, the diagonal optional.
+#pragma once
+
+#include "halosvm/covariance.hpp"
+#include "halosvm/covariance/diagonal.hpp"
+
+#include <optional>
+
+namespace halosvm {
+
+class LowRankCovariances final : public Covariances {
+ public:
+  /// One rank for all. \param factors (n_samples n_features) x rank: F_i is rows i n_features ... of it.
+  LowRankCovariances(const Table& factors, Index n_samples, Index n_features, const Table& diagonal = {});
+
+  /// A rank for each example. \param factors the F_i one after another, each n_features x r_i row-major, as one row.
+  /// \param offsets n_samples + 1 cumulative ranks from 0, which must outlive this object.
+  LowRankCovariances(const Table& factors, const Index* offsets, Index n_samples, Index n_features,
+                     const Table& diagonal = {});
+
+  const char* kind() const override { return "low_rank"; }
+  Index row_bytes() const override;
+  Index scratch_size(const BlockShape& shape) const override;
+  void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                double* scratch) const override;
+  void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
+                             double* scratch) const override;
+  void traces(const Rows& rows, VectorRef out, double* scratch) const override;
+  void prefetch(Index row) const override;
+  void check(const std::string& argument, const Execution& execution) const override;
+
+  Index rank(Index row) const { return offsets_ != nullptr ? offsets_[row + 1] - offsets_[row] : uniform_rank_; }
+
+ private:
+  Index first_column(Index row) const { return offsets_ != nullptr ? offsets_[row] : row * uniform_rank_; }
+  /// Factor rows [begin, begin + count) of example \p row.
+  ConstMatrixMap factor(Index row, Index begin, Index count, double* scratch) const;
+  /// p = F_row' w.
+  void project(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const;
+  void set_diagonal(const Table& diagonal);
+
+  Table factors_;
+  const Index* offsets_ = nullptr;
+  Index uniform_rank_ = 0;
+  Index largest_rank_ = 0;
+  std::optional<DiagonalCovariances> diagonal_;
+};
+
+}  // namespace halosvm

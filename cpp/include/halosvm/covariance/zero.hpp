@@ -1,0 +1,27 @@
+/// \file
+/// S_i = 0: certain points.
+#pragma once
+
+#include "halosvm/covariance.hpp"
+
+namespace halosvm {
+
+class ZeroCovariances final : public Covariances {
+ public:
+  using Covariances::Covariances;
+
+  const char* kind() const override { return "zero"; }
+  Index row_bytes() const override { return 0; }
+  Index scratch_size(const BlockShape& /*shape*/) const override { return 0; }
+  void bilinear(const Rows& /*rows*/, const ConstMatrixRef& /*W*/, const ConstMatrixRef& /*V*/, MatrixRef out,
+                double* /*scratch*/) const override {
+    out.setZero();
+  }
+  void add_weighted_products(const Rows& /*rows*/, const ConstMatrixRef& /*a*/, const ConstMatrixRef& /*W*/,
+                             MatrixRef /*sum*/, double* /*scratch*/) const override {}
+  void traces(const Rows& /*rows*/, VectorRef out, double* /*scratch*/) const override { out.setZero(); }
+  void prefetch(Index /*row*/) const override {}
+  void check(const std::string& /*argument*/, const Execution& /*execution*/) const override {}
+};
+
+}  // namespace halosvm

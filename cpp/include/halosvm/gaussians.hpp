@@ -1,0 +1,35 @@
+/// \file
+/// The data: a batch of Gaussians, each a mean and a covariance. Only a view; the caller keeps the arrays.
+#pragma once
+
+#include "halosvm/covariance.hpp"
+#include "halosvm/table.hpp"
+
+#include <memory>
+#include <string>
+
+namespace halosvm {
+
+class Gaussians {
+ public:
+  /// \param means n_samples x n_features. \param covariances of the same shape.
+  /// \throws std::invalid_argument when the shapes differ.
+  Gaussians(const Table& means, std::shared_ptr<const Covariances> covariances);
+
+  Index n_samples() const { return means_.rows(); }
+  Index n_features() const { return means_.cols(); }
+  const Table& means() const { return means_; }
+  const Covariances& covariances() const { return *covariances_; }
+
+  /// Rows that make a block of about 32 KiB, between 4 and 256: small enough for the cache, large enough to vectorise.
+  Index block_rows() const;
+
+  /// Throws unless all means are finite and at most 1e150 in size.
+  void check(const std::string& argument, const Execution& execution) const;
+
+ private:
+  Table means_;
+  std::shared_ptr<const Covariances> covariances_;
+};
+
+}  // namespace halosvm

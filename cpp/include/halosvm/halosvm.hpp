@@ -1,0 +1,15 @@
+/// \file
+/// Everything, in the order of the flow: Gaussians -> (m, s) -> loss -> objective -> solver -> linear model.
+#pragma once
+
+#include "halosvm/covariance/diagonal.hpp"
+#include "halosvm/covariance/full.hpp"
+#include "halosvm/covariance/isotropic.hpp"
+#include "halosvm/covariance/low_rank.hpp"
+#include "halosvm/covariance/zero.hpp"
+#include "halosvm/gaussians.hpp"
+#include "halosvm/loss.hpp"
+#include "halosvm/objective.hpp"
+#include "halosvm/sgd.hpp"
+#include "halosvm/linear_model.hpp"
+#include "halosvm/calibration.hpp"

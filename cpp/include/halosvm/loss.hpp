@@ -1,0 +1,80 @@
+/// \file
+/// Losses: scalar functions psi(m, s) of the margin deficit m and the spread s of one example.
+///
+/// A loss is a small struct with two scalar functions, `first` and `second`; \ref BlockLoss turns it into loops over
+/// blocks. A new loss is one header in loss/ and one line in the table of loss.cpp.
+#pragma once
+
+#include "halosvm/types.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace halosvm {
+
+/// Value and first derivatives at one (m, s).
+struct LossFirst {
+  double value;     ///< psi(m, s)
+  double slope_m;   ///< d psi / d m
+  double slope_s2;  ///< (d psi / d s) / s, the factor of Sigma w in the gradient
+};
+
+/// Second derivatives at one (m, s).
+struct LossSecond {
+  double mm;
+  double ms;
+  double ss;
+};
+
+/// Spreads below this count as 0: the density over the spread would overflow.
+inline constexpr double smallest_spread = 1e-300;
+
+/// A loss over blocks of examples; all arrays have length \p count, outputs do not overlap inputs.
+class Loss {
+ public:
+  virtual ~Loss() = default;
+
+  virtual const char* name() const = 0;
+  /// False when psi ignores s: then covariances are never read.
+  virtual bool uses_spread() const = 0;
+  virtual void first(Index count, const double* m, const double* s, double* value, double* slope_m,
+                     double* slope_s2) const = 0;
+  virtual void second(Index count, const double* m, const double* s, double* mm, double* ms, double* ss) const = 0;
+};
+
+/// The loops, once for all losses. \tparam Scalar has `name`, `uses_spread`, `first(m, s)` and `second(m, s)`.
+template <class Scalar>
+class BlockLoss final : public Loss {
+ public:
+  const char* name() const override { return Scalar::name; }
+  bool uses_spread() const override { return Scalar::uses_spread; }
+
+  void first(Index count, const double* __restrict m, const double* __restrict s, double* __restrict value,
+             double* __restrict slope_m, double* __restrict slope_s2) const override {
+    for (Index i = 0; i < count; ++i) {
+      const LossFirst at = Scalar::first(m[i], s[i]);
+      value[i] = at.value;
+      slope_m[i] = at.slope_m;
+      slope_s2[i] = at.slope_s2;
+    }
+  }
+
+  void second(Index count, const double* __restrict m, const double* __restrict s, double* __restrict mm,
+              double* __restrict ms, double* __restrict ss) const override {
+    for (Index i = 0; i < count; ++i) {
+      const LossSecond at = Scalar::second(m[i], s[i]);
+      mm[i] = at.mm;
+      ms[i] = at.ms;
+      ss[i] = at.ss;
+    }
+  }
+};
+
+/// Names of all losses, in the order of the table.
+std::vector<std::string> loss_names();
+
+/// The loss of that name. \throws std::invalid_argument that lists the names when there is none.
+std::shared_ptr<const Loss> make_loss(const std::string& name);
+
+}  // namespace halosvm

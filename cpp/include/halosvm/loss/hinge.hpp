@@ -1,0 +1,22 @@
+/// \file
+/// The hinge loss max(0, m): the plain support vector machine, blind to the spread.
+#pragma once
+
+#include "halosvm/loss.hpp"
+
+namespace halosvm {
+
+struct Hinge {
+  static constexpr const char* name = "hinge";
+  static constexpr bool uses_spread = false;
+
+  /// max(0, m); the slope at the kink m = 0 is 1/2, the limit of the expected hinge for s -> 0.
+  static LossFirst first(double m, double /*s*/) {
+    const double slope = m > 0.0 ? 1.0 : 0.0;
+    return {m < 0.0 ? 0.0 : m, m == 0.0 ? 0.5 : slope, 0.0};
+  }
+
+  static LossSecond second(double /*m*/, double /*s*/) { return {0.0, 0.0, 0.0}; }
+};
+
+}  // namespace halosvm

@@ -1,0 +1,126 @@
+/// \file
+/// The objective J(w, b) = lam/2 |w|^2 + sum_i c_i psi(m_i, s_i) with sum_i c_i = 1, for one or several one-vs-rest
+/// problems on the same data.
+///
+/// A solver sees only this class: value and gradient, Hessian-vector products, the exact bias, a certified bound, and
+/// gradients of blocks of rows. Weights are matrices with one row for each problem.
+#pragma once
+
+#include "halosvm/gaussians.hpp"
+#include "halosvm/loss.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace halosvm {
+
+/// Class codes of the examples. One problem: code 1 is the positive class, 0 the negative one. Several problems:
+/// codes 0 ... n_problems - 1, and problem k separates class k from all others.
+struct Labels {
+  const std::int16_t* codes;
+  Index n_problems;
+
+  /// +1 or -1: the label of example \p row in problem \p k.
+  double sign(Index row, Index k) const { return codes[row] == (n_problems == 1 ? 1 : k) ? 1.0 : -1.0; }
+
+  /// The labels of a block of rows in problem \p k.
+  void signs(const Rows& rows, Index k, double* out) const {
+    for (Index i = 0; i < rows.count; ++i) out[i] = sign(rows[i], k);
+  }
+};
+
+/// Value and gradient of J, one row or entry for each problem.
+struct Gradient {
+  Vector value;
+  Matrix coef;
+  Vector intercept;
+
+  Gradient(Index n_problems, Index n_features)
+      : value(n_problems), coef(n_problems, n_features), intercept(n_problems) {
+    set_zero();
+  }
+  void set_zero() {
+    value.setZero();
+    coef.setZero();
+    intercept.setZero();
+  }
+};
+
+class Objective {
+ public:
+  /// \param data the examples. \param labels n_samples codes.
+  /// \param weights n_samples numbers >= 0, or null for equal weights; normalised to sum 1 in here.
+  /// \param regularisation lam > 0. \param fit_intercept false keeps b = 0.
+  /// \throws std::invalid_argument for a weight that is negative or not finite, and when a problem has no positive
+  /// weight on one of its two sides.
+  Objective(Gaussians data, Labels labels, const double* weights, double regularisation,
+            std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution);
+
+  Index n_samples() const { return data_.n_samples(); }
+  Index n_features() const { return data_.n_features(); }
+  Index n_problems() const { return labels_.n_problems; }
+  double regularisation() const { return regularisation_; }
+  bool fit_intercept() const { return fit_intercept_; }
+  const Gaussians& data() const { return data_; }
+  const Execution& execution() const { return execution_; }
+  /// c_i, normalised.
+  double weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_scale_ : weight_scale_; }
+
+  /// Value and gradient in one pass over the data (spec A.3). \param W n_problems x n_features. \param b n_problems.
+  void value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Gradient& out) const;
+
+  /// Hessian-vector products (spec A.4, K.0) for directions (V, v0); out.value is not touched.
+  void hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
+                      const ConstVectorRef& v0, Gradient& out) const;
+
+  /// The b that minimises J for given W (spec A.9); 0 without intercept. Of an interval of minimisers between certain
+  /// examples it is the middle. \param guess where to start the search, n_problems. Defined in bias.cpp.
+  Vector exact_bias(const ConstMatrixRef& W, const ConstVectorRef& guess) const;
+
+  /// A number that no value of J goes below, for each problem: J - |grad_W J|^2 / (2 lam) at (W, exact bias) (spec
+  /// A.8). Where the loss has kinks there, the same of its smooth upper bounds with spread floors 0.1, 0.01 and 0.001,
+  /// less the floor over sqrt(2 pi) (spec A.7). \param b the exact bias of W.
+  Vector lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const;
+
+  /// Memory for the passes over one block; made once for each thread.
+  class Workspace {
+   public:
+    /// For blocks of up to \p rows rows of \p n_problems problems.
+    Workspace(const Objective& objective, Index rows, Index n_problems);
+
+   private:
+    friend class Objective;
+    Matrix m_, s_, value_, slope_m_, slope_s2_, sign_;
+    Vector weight_;
+    std::vector<double> means_, covariances_;
+  };
+
+  /// Adds scale * sum over the block of c_i psi and its gradient, without the regulariser, for problems
+  /// first ... first + W.rows() - 1. Allocates nothing.
+  void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
+                 Workspace& work, Gradient& sum) const;
+
+ private:
+  class Bias;
+  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi).
+  Objective smoothed(double floor) const;
+  /// Fills work.m_ and work.s_ for a block; returns the block of means.
+  ConstMatrixMap margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
+                         Workspace& work) const;
+  /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
+  template <class Body>
+  void reduce(Gradient& sum, const Body& body) const;
+
+  Gaussians data_;
+  Labels labels_;
+  const double* weights_;
+  double weight_scale_;
+  double regularisation_;
+  std::shared_ptr<const Loss> loss_;
+  bool fit_intercept_;
+  double floor_ = 0.0;
+  Execution execution_;
+};
+
+}  // namespace halosvm

@@ -1,0 +1,24 @@
+/// \file
+/// The array types that cross the library's seams: row-major, double precision, never owned by the library.
+#pragma once
+
+#include <Eigen/Core>
+
+namespace halosvm {
+
+using Index = Eigen::Index;
+
+/// Row-major matrix: one row per example, or one row per problem (one-vs-rest).
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Vector = Eigen::VectorXd;
+
+using ConstMatrixRef = Eigen::Ref<const Matrix>;
+using MatrixRef = Eigen::Ref<Matrix>;
+using ConstVectorRef = Eigen::Ref<const Vector>;
+using VectorRef = Eigen::Ref<Vector>;
+using ConstMatrixMap = Eigen::Map<const Matrix>;
+using MatrixMap = Eigen::Map<Matrix>;
+using ConstVectorMap = Eigen::Map<const Vector>;
+using VectorMap = Eigen::Map<Vector>;
+
+}  // namespace halosvm

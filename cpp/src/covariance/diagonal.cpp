@@ -1,0 +1,35 @@
+#include "halosvm/covariance/diagonal.hpp"
+
+namespace halosvm {
+
+DiagonalCovariances::DiagonalCovariances(const Table& variances)
+    : Covariances(variances.rows(), variances.cols()), variances_(variances) {}
+
+Index DiagonalCovariances::scratch_size(const BlockShape& shape) const {
+  return (shape.rows + shape.problems) * n_features();
+}
+
+void DiagonalCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                                   double* scratch) const {
+  MatrixMap products(scratch, W.rows(), n_features());
+  products = W.cwiseProduct(V);
+  multiply(variances_.block(rows, scratch + products.size()), products, out);
+}
+
+void DiagonalCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                                MatrixRef sum, double* scratch) const {
+  MatrixMap totals(scratch, W.rows(), n_features());
+  totals.setZero();
+  add_weighted_rows(variances_.block(rows, scratch + totals.size()), a, totals);
+  sum += totals.cwiseProduct(W);
+}
+
+void DiagonalCovariances::traces(const Rows& rows, VectorRef out, double* scratch) const {
+  out = variances_.block(rows, scratch).rowwise().sum();
+}
+
+void DiagonalCovariances::check(const std::string& argument, const Execution& execution) const {
+  variances_.check(argument, 0.0, "it must be >= 0 and finite", execution);
+}
+
+}  // namespace halosvm

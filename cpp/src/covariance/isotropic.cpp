@@ -1,0 +1,33 @@
+#include "halosvm/covariance/isotropic.hpp"
+
+#include "halosvm/check.hpp"
+
+namespace halosvm {
+
+IsotropicCovariances::IsotropicCovariances(const Table& variances, Index n_features)
+    : Covariances(variances.rows(), n_features), variances_(variances) {
+  check::require(variances.cols() == 1, "variances", "must have one value for each example");
+}
+
+void IsotropicCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                                    double* scratch) const {
+  const ConstVectorMap t(variances_.block(rows, scratch).data(), rows.count);
+  for (Index k = 0; k < W.rows(); ++k) out.row(k).noalias() = W.row(k).dot(V.row(k)) * t.transpose();
+}
+
+void IsotropicCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                                 MatrixRef sum, double* scratch) const {
+  const ConstVectorMap t(variances_.block(rows, scratch).data(), rows.count);
+  for (Index k = 0; k < W.rows(); ++k) sum.row(k) += a.row(k).dot(t.transpose()) * W.row(k);
+}
+
+void IsotropicCovariances::traces(const Rows& rows, VectorRef out, double* scratch) const {
+  out = static_cast<double>(n_features()) * ConstVectorMap(variances_.block(rows, scratch).data(), rows.count);
+}
+
+void IsotropicCovariances::check(const std::string& argument, const Execution& execution) const {
+  const Index at = variances_.first_refused(0.0, execution);
+  if (at >= 0) variances_.refuse(argument, at, at, -1, "it must be >= 0 and finite");
+}
+
+}  // namespace halosvm

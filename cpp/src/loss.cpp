@@ -1,0 +1,43 @@
+#include "halosvm/loss.hpp"
+
+#include "halosvm/check.hpp"
+#include "halosvm/loss/expected_hinge.hpp"
+#include "halosvm/loss/hinge.hpp"
+
+#include <utility>
+
+namespace halosvm {
+namespace {
+
+template <class Scalar>
+std::pair<std::string, std::shared_ptr<const Loss>> entry() {
+  return {Scalar::name, std::make_shared<BlockLoss<Scalar>>()};
+}
+
+/// Every loss, one line each.
+const auto& table() {
+  static const std::vector<std::pair<std::string, std::shared_ptr<const Loss>>> losses = {
+      entry<ExpectedHinge>(),
+      entry<Hinge>(),
+  };
+  return losses;
+}
+
+}  // namespace
+
+std::vector<std::string> loss_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, loss] : table()) names.push_back(name);
+  return names;
+}
+
+std::shared_ptr<const Loss> make_loss(const std::string& name) {
+  for (const auto& [known, loss] : table()) {
+    if (known == name) return loss;
+  }
+  std::string all;
+  for (const auto& known : loss_names()) all += (all.empty() ? "" : ", ") + known;
+  check::fail("loss", "is '" + name + "'; it must be one of " + all);
+}
+
+}  // namespace halosvm

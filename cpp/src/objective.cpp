@@ -1,0 +1,208 @@
+#include "halosvm/objective.hpp"
+
+#include "halosvm/check.hpp"
+#include "halosvm/covariance/zero.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace halosvm {
+namespace {
+
+constexpr double inverse_root_two_pi = 0.39894228040143267794;
+
+}  // namespace
+
+Objective::Objective(Gaussians data, Labels labels, const double* weights, double regularisation,
+                     std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution)
+    : data_(std::move(data)),
+      labels_(labels),
+      weights_(weights),
+      weight_scale_(1.0),
+      regularisation_(regularisation),
+      loss_(std::move(loss)),
+      fit_intercept_(fit_intercept),
+      execution_(std::move(execution)) {
+  check::require(n_samples() > 0 && n_features() > 0, "data", "must have at least one row and one column");
+  check::require(labels.n_problems > 0, "n_problems", "must be positive");
+  check::positive("regularisation", regularisation);
+
+  const Index n_codes = labels.n_problems == 1 ? 2 : labels.n_problems;
+  Vector totals = Vector::Zero(n_codes);
+  for (Index i = 0; i < n_samples(); ++i) {
+    const Index code = labels.codes[i];
+    if (code < 0 || code >= n_codes) {
+      check::fail_at("labels", i, -1, static_cast<double>(code), "codes go from 0 to " + std::to_string(n_codes - 1));
+    }
+    const double weight = weights_ != nullptr ? weights_[i] : 1.0;
+    if (!(weight >= 0.0) || !std::isfinite(weight)) {
+      check::fail_at("sample_weight", i, -1, weight, "a weight must be >= 0 and finite");
+    }
+    totals(code) += weight;
+  }
+  check::require(std::isfinite(totals.sum()), "sample_weight", "has an infinite sum");
+  for (Index code = 0; code < n_codes; ++code) {
+    check::require(totals(code) > 0.0, "labels",
+                   "need a positive total weight in every class, but class code " + std::to_string(code) + " has " +
+                       check::text(totals(code)));
+  }
+  weight_scale_ = 1.0 / totals.sum();
+}
+
+Objective::Workspace::Workspace(const Objective& objective, Index rows, Index n_problems)
+    : m_(n_problems, rows),
+      s_(n_problems, rows),
+      value_(n_problems, rows),
+      slope_m_(n_problems, rows),
+      slope_s2_(n_problems, rows),
+      sign_(n_problems, rows),
+      weight_(rows),
+      means_(static_cast<std::size_t>(rows * objective.n_features())),
+      covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))) {}
+
+ConstMatrixMap Objective::margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
+                                  Workspace& work) const {
+  const ConstMatrixMap X = data_.means().block(rows, work.means_.data());
+  auto m = work.m_.topLeftCorner(W.rows(), rows.count);
+  auto s = work.s_.topLeftCorner(W.rows(), rows.count);
+  auto y = work.sign_.topLeftCorner(W.rows(), rows.count);
+  multiply(X, W, m);
+  for (Index k = 0; k < W.rows(); ++k) {
+    labels_.signs(rows, first + k, y.row(k).data());
+    m.row(k) = 1.0 - y.row(k).array() * (m.row(k).array() + b(k));
+  }
+  if (loss_->uses_spread()) {
+    data_.covariances().bilinear(rows, W, W, s, work.covariances_.data());
+    s = (s.array().max(0.0) + floor_ * floor_).sqrt();
+  } else {
+    s.setConstant(floor_);
+  }
+  return X;
+}
+
+void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
+                          Workspace& work, Gradient& sum) const {
+  const ConstMatrixMap X = margins(rows, first, W, b, work);
+  auto c = work.weight_.head(rows.count).transpose().array();
+  for (Index i = 0; i < rows.count; ++i) c(i) = scale * weight(rows[i]);
+  for (Index k = 0; k < W.rows(); ++k) {
+    double* value = work.value_.row(k).data();
+    double* slope_m = work.slope_m_.row(k).data();
+    double* slope_s2 = work.slope_s2_.row(k).data();
+    loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), value, slope_m, slope_s2);
+    auto a = work.slope_m_.row(k).head(rows.count).array();
+    a *= -c * work.sign_.row(k).head(rows.count).array();
+    work.slope_s2_.row(k).head(rows.count).array() *= c;
+    sum.value(k) += (c * work.value_.row(k).head(rows.count).array()).sum();
+    sum.intercept(k) += a.sum();
+  }
+  add_weighted_rows(X, work.slope_m_.topLeftCorner(W.rows(), rows.count), sum.coef);
+  if (loss_->uses_spread()) {
+    data_.covariances().add_weighted_products(rows, work.slope_s2_.topLeftCorner(W.rows(), rows.count), W, sum.coef,
+                                              work.covariances_.data());
+  }
+}
+
+template <class Body>
+void Objective::reduce(Gradient& sum, const Body& body) const {
+  const Index n_problems = sum.value.size();
+  const Index block = data_.block_rows();
+  const Chunks chunks(n_samples(), block);
+  std::vector<Gradient> partial(static_cast<std::size_t>(chunks.count()), Gradient(n_problems, n_features()));
+  std::vector<Workspace> work(static_cast<std::size_t>(thread_count(chunks.count(), execution_)),
+                              Workspace(*this, block, n_problems));
+  run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
+      checkpoint();
+      const Rows rows{begin, std::min(block, chunks.end(chunk) - begin)};
+      body(rows, work[static_cast<std::size_t>(slot)], partial[static_cast<std::size_t>(chunk)]);
+    }
+  });
+  sum.set_zero();
+  for (const Gradient& part : partial) {
+    sum.value += part.value;
+    sum.coef += part.coef;
+    sum.intercept += part.intercept;
+  }
+}
+
+void Objective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Gradient& out) const {
+  reduce(out, [&](const Rows& rows, Workspace& work, Gradient& sum) { add_block(rows, 0, W, b, 1.0, work, sum); });
+  out.value += 0.5 * regularisation_ * W.rowwise().squaredNorm();
+  out.coef += regularisation_ * W;
+  if (!fit_intercept_) out.intercept.setZero();
+}
+
+void Objective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
+                               const ConstVectorRef& v0, Gradient& out) const {
+  const Index n_problems = W.rows();
+  const Index block = data_.block_rows();
+  // With a = dm/d(w,b) . (V, v0) and e = (S w / s) . V the product is K.0's: three sums of x_i, S_i w and S_i v.
+  reduce(out, [&](const Rows& rows, Workspace& work, Gradient& sum) {
+    const ConstMatrixMap X = margins(rows, 0, W, b, work);
+    Matrix a(n_problems, block);
+    Matrix e(n_problems, block);
+    auto a_block = a.leftCols(rows.count);
+    auto e_block = e.leftCols(rows.count);
+    multiply(X, V, a_block);
+    const bool spread = loss_->uses_spread();
+    if (spread) data_.covariances().bilinear(rows, W, V, e_block, work.covariances_.data());
+    Vector mm(rows.count);
+    Vector ms(rows.count);
+    Vector ss(rows.count);
+    for (Index k = 0; k < n_problems; ++k) {
+      loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), work.value_.row(k).data(),
+                   work.slope_m_.row(k).data(), work.slope_s2_.row(k).data());
+      loss_->second(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), mm.data(), ms.data(), ss.data());
+      for (Index i = 0; i < rows.count; ++i) {
+        const double y = work.sign_(k, i);
+        const double c = weight(rows[i]);
+        const double inverse = spread && work.s_(k, i) >= smallest_spread ? 1.0 / work.s_(k, i) : 0.0;
+        const double dm = -y * (a(k, i) + (fit_intercept_ ? v0(k) : 0.0));
+        const double ds = spread ? e(k, i) * inverse : 0.0;
+        a(k, i) = -y * c * (mm(i) * dm + ms(i) * ds);
+        work.slope_s2_(k, i) *= c;
+        e(k, i) = c * (ms(i) * dm + ss(i) * ds) * inverse - work.slope_s2_(k, i) * ds * inverse;
+        sum.intercept(k) += a(k, i);
+      }
+    }
+    add_weighted_rows(X, a_block, sum.coef);
+    if (spread) {
+      double* scratch = work.covariances_.data();
+      data_.covariances().add_weighted_products(rows, e_block, W, sum.coef, scratch);
+      data_.covariances().add_weighted_products(rows, work.slope_s2_.leftCols(rows.count), V, sum.coef, scratch);
+    }
+  });
+  out.coef += regularisation_ * V;
+  if (!fit_intercept_) out.intercept.setZero();
+}
+
+Objective Objective::smoothed(double floor) const {
+  Objective smooth = *this;
+  smooth.floor_ = floor;
+  if (!loss_->uses_spread()) {  // the hinge is the expected hinge of certain points
+    smooth.loss_ = make_loss("expected_hinge");
+    smooth.data_ = Gaussians(data_.means(), std::make_shared<ZeroCovariances>(n_samples(), n_features()));
+  }
+  return smooth;
+}
+
+Vector Objective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {
+  constexpr double no_gradient = 1e-10;  // a larger slope in b means a kink that the gradient does not resolve
+  Gradient at(W.rows(), n_features());
+  const auto bound = [&](double slack) -> Vector {
+    return at.value - at.coef.rowwise().squaredNorm() / (2.0 * regularisation_) - Vector::Constant(W.rows(), slack);
+  };
+  value_and_gradient(W, b, at);
+  if (loss_->uses_spread() && at.intercept.cwiseAbs().maxCoeff() <= no_gradient) return bound(0.0).cwiseMax(0.0);
+
+  Vector best = Vector::Zero(W.rows());  // J is never negative
+  for (const double floor : {0.1, 0.01, 0.001}) {
+    const Objective smooth = smoothed(floor);
+    smooth.value_and_gradient(W, smooth.exact_bias(W, b), at);
+    best = best.cwiseMax(bound(floor * inverse_root_two_pi));
+  }
+  return best;
+}
+
+}  // namespace halosvm

@@ -1,0 +1,146 @@
+#include "halosvm/table.hpp"
+
+#include "halosvm/check.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+/// Converts \p count numbers; a loop of its own for each case, so that each is vector code.
+void convert(const float* from, Index count, bool squared, double* __restrict to) {
+  if (squared) {
+    for (Index j = 0; j < count; ++j) to[j] = static_cast<double>(from[j]) * static_cast<double>(from[j]);
+  } else {
+    for (Index j = 0; j < count; ++j) to[j] = static_cast<double>(from[j]);
+  }
+}
+
+void convert(const double* from, Index count, bool squared, double* __restrict to) {
+  if (squared) {
+    for (Index j = 0; j < count; ++j) to[j] = from[j] * from[j];
+  } else {
+    for (Index j = 0; j < count; ++j) to[j] = from[j];
+  }
+}
+
+/// Position of the first number outside [lowest, highest] (NaN is outside), or -1.
+template <class T>
+Index first_outside(const T* data, Index count, double lowest, double highest) {
+  int outside = 0;
+  for (Index j = 0; j < count; ++j) {
+    const auto x = static_cast<double>(data[j]);
+    outside |= static_cast<int>(!(x >= lowest)) | static_cast<int>(!(x <= highest));
+  }
+  if (outside == 0) return -1;
+  for (Index j = 0; j < count; ++j) {
+    const auto x = static_cast<double>(data[j]);
+    if (!(x >= lowest && x <= highest)) return j;
+  }
+  return -1;
+}
+
+}  // namespace
+
+Table::Table(const double* data, Index rows, Index cols, bool squared)
+    : float64_(data), rows_(rows), cols_(cols), squared_(squared) {}
+
+Table::Table(const float* data, Index rows, Index cols, bool squared)
+    : float32_(data), rows_(rows), cols_(cols), squared_(squared) {}
+
+Index Table::row_bytes() const {
+  return cols_ * static_cast<Index>(float64_ != nullptr ? sizeof(double) : sizeof(float));
+}
+
+const double* Table::values(Index offset, Index count, double* scratch) const {
+  if (float64_ != nullptr) {
+    if (!squared_) return float64_ + offset;
+    convert(float64_ + offset, count, squared_, scratch);
+  } else {
+    convert(float32_ + offset, count, squared_, scratch);
+  }
+  return scratch;
+}
+
+ConstMatrixMap Table::block(const Rows& rows, double* scratch) const {
+  if (rows.indices == nullptr) {
+    return {values(rows.begin * cols_, rows.count * cols_, scratch), rows.count, cols_};
+  }
+  for (Index k = 0; k < rows.count; ++k) {
+    const Index offset = rows.indices[k] * cols_;
+    if (float64_ != nullptr) {
+      convert(float64_ + offset, cols_, squared_, scratch + k * cols_);
+    } else {
+      convert(float32_ + offset, cols_, squared_, scratch + k * cols_);
+    }
+  }
+  return {scratch, rows.count, cols_};
+}
+
+void Table::prefetch([[maybe_unused]] Index row) const {
+#if defined(__GNUC__)
+  constexpr Index cache_line = 64;
+  constexpr Index farthest = 4096;  // longer rows are found by the hardware's own stream detection
+  const char* start = float64_ != nullptr ? reinterpret_cast<const char*>(float64_ + row * cols_)
+                                          : reinterpret_cast<const char*>(float32_ + row * cols_);
+  const Index end = std::min(row_bytes(), farthest);
+  for (Index offset = 0; offset < end; offset += cache_line) __builtin_prefetch(start + offset);
+#endif
+}
+
+double Table::highest() const { return squared_ ? std::sqrt(largest_value) : largest_value; }
+
+Index Table::first_refused(double lowest, const Execution& execution) const {
+  // Long rows are cut too: a table may be one row of many numbers.
+  const Index size = rows_ * cols_;
+  const Chunks chunks(size, 65536);
+  constexpr Index stride = 4096;
+  std::vector<Index> found(static_cast<std::size_t>(chunks.count()), -1);
+  run_tasks(chunks.count(), execution, [&](Index chunk, int, Checkpoint& checkpoint) {
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += stride) {
+      checkpoint();
+      const Index count = std::min(stride, chunks.end(chunk) - begin);
+      const Index at = float64_ != nullptr ? first_outside(float64_ + begin, count, lowest, highest())
+                                           : first_outside(float32_ + begin, count, lowest, highest());
+      if (at >= 0) {
+        found[static_cast<std::size_t>(chunk)] = begin + at;
+        return;
+      }
+    }
+  });
+  for (const Index at : found) {
+    if (at >= 0) return at;
+  }
+  return -1;
+}
+
+void Table::refuse(const std::string& argument, Index position, Index row, Index column,
+                   const std::string& rule) const {
+  const double value = float64_ != nullptr ? float64_[position] : static_cast<double>(float32_[position]);
+  if (std::isfinite(value) && std::abs(value) > highest()) {
+    check::fail_at(argument, row, column, value, "values beyond " + check::text(highest()) + " overflow: rescale");
+  }
+  check::fail_at(argument, row, column, value, rule);
+}
+
+void Table::check(const std::string& argument, double lowest, const std::string& rule, const Execution& execution,
+                  Index rows_per_example) const {
+  const Index at = first_refused(lowest, execution);
+  if (at < 0) return;
+  refuse(argument, at, at / cols_ / rows_per_example, at % cols_, rule);
+}
+
+void multiply(const ConstMatrixMap& block, const ConstMatrixRef& weights, MatrixRef out) {
+  for (Index k = 0; k < weights.rows(); ++k) {
+    out.row(k).transpose().noalias() = block * weights.row(k).transpose();
+  }
+}
+
+void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coefficients, MatrixRef sum) {
+  for (Index k = 0; k < coefficients.rows(); ++k) {
+    sum.row(k).transpose().noalias() += block.transpose() * coefficients.row(k).transpose();
+  }
+}
+
+}  // namespace halosvm
