@@ -1,0 +1,99 @@
+#include "bindings.hpp"
+
+#include <utility>
+
+namespace halosvm::bindings {
+namespace {
+
+PyCovariances zero(Index n_samples, Index n_features) {
+  return {std::make_shared<ZeroCovariances>(n_samples, n_features), {}};
+}
+
+PyCovariances isotropic(const py::array& values, Index n_features, bool squared) {
+  require_ndim(values, "variances", 1);
+  const Table table = table_of(values, "variances", values.shape(0), squared);
+  return {std::make_shared<IsotropicCovariances>(table, n_features), {values}};
+}
+
+PyCovariances diagonal(const py::array& values, bool squared) {
+  require_ndim(values, "variances", 2);
+  return {std::make_shared<DiagonalCovariances>(table_of(values, "variances", values.shape(0), squared)), {values}};
+}
+
+PyCovariances low_rank(const py::array& factors, Index n_features, const py::object& offsets,
+                       const py::object& diagonal_values) {
+  Table variances;
+  std::vector<py::object> owners{factors};
+  if (!diagonal_values.is_none()) {
+    const auto array = py::cast<py::array>(diagonal_values);
+    require_ndim(array, "diagonal", 2);
+    variances = table_of(array, "diagonal", array.shape(0));
+    owners.push_back(array);
+  }
+  if (offsets.is_none()) {
+    require_ndim(factors, "factors", 3);
+    const Index n_samples = factors.shape(0);
+    const Table table = table_of(factors, "factors", n_samples * factors.shape(1));
+    // An array without rank columns has no size to derive the columns from; n_samples rows of none say the same.
+    return {std::make_shared<LowRankCovariances>(table, n_samples, n_features, variances), std::move(owners)};
+  }
+  require_ndim(factors, "factors", 1);
+  const auto cumulative = py::cast<py::array_t<Index, py::array::c_style>>(offsets);
+  require_ndim(cumulative, "offsets", 1);
+  const Index n_samples = cumulative.size() - 1;
+  if (n_samples < 0) throw py::value_error("offsets is empty; it has one more entry than there are examples");
+  owners.push_back(cumulative);
+  const Table table = table_of(factors, "factors", 1);
+  return {std::make_shared<LowRankCovariances>(table, cumulative.data(), n_samples, n_features, variances),
+          std::move(owners)};
+}
+
+PyCovariances full(const py::array& values) {
+  require_ndim(values, "covariances", 3);
+  const Index n_samples = values.shape(0);
+  const Table table = table_of(values, "covariances", n_samples * values.shape(1));
+  return {std::make_shared<FullCovariances>(table, n_samples), {values}};
+}
+
+PyGaussians gaussians(const py::array& means, const PyCovariances& covariances) {
+  require_ndim(means, "means", 2);
+  std::vector<py::object> owners = covariances.owners;
+  owners.push_back(means);
+  return {Gaussians(table_of(means, "means", means.shape(0)), covariances.view), std::move(owners)};
+}
+
+}  // namespace
+
+void bind_gaussians(py::module_& module) {
+  py::class_<PyCovariances>(module, "Covariances", "A view of NumPy arrays as covariances; see halosvm.Covariances.")
+      .def_static("zero", &zero, py::arg("n_samples"), py::arg("n_features"))
+      .def_static("isotropic", &isotropic, py::arg("values"), py::arg("n_features"), py::arg("squared") = false)
+      .def_static("diagonal", &diagonal, py::arg("values"), py::arg("squared") = false)
+      .def_static("low_rank", &low_rank, py::arg("factors"), py::arg("n_features"), py::arg("offsets") = py::none(),
+                  py::arg("diagonal") = py::none())
+      .def_static("full", &full, py::arg("values"))
+      .def_property_readonly("kind", [](const PyCovariances& self) { return self.view->kind(); })
+      .def_property_readonly("n_samples", [](const PyCovariances& self) { return self.view->n_samples(); })
+      .def_property_readonly("n_features", [](const PyCovariances& self) { return self.view->n_features(); })
+      .def(
+          "check",
+          [](const PyCovariances& self, const std::string& argument) {
+            const py::gil_scoped_release release;
+            self.view->check(argument, interruptible(0));
+          },
+          py::arg("argument"));
+
+  py::class_<PyGaussians>(module, "Gaussians", "A view of means and covariances; see halosvm.Gaussians.")
+      .def(py::init(&gaussians), py::arg("means"), py::arg("covariances"))
+      .def_property_readonly("n_samples", [](const PyGaussians& self) { return self.view.n_samples(); })
+      .def_property_readonly("n_features", [](const PyGaussians& self) { return self.view.n_features(); })
+      .def(
+          "check",
+          [](const PyGaussians& self, const std::string& argument) {
+            const py::gil_scoped_release release;
+            self.view.check(argument, interruptible(0));
+          },
+          py::arg("argument"));
+}
+
+}  // namespace halosvm::bindings

@@ -1,0 +1,47 @@
+#include "bindings.hpp"
+
+#include <utility>
+
+namespace halosvm::bindings {
+namespace {
+
+LinearModel model_of(const Matrix& coef, const Vector& intercept) {
+  LinearModel model;
+  model.coef = coef;
+  model.intercept = intercept;
+  return model;
+}
+
+}  // namespace
+
+void bind_linear_model(py::module_& module) {
+  module.def(
+      "decision_function",
+      [](const py::array& means, const Matrix& coef, const Vector& intercept, int n_threads) {
+        require_ndim(means, "X", 2);
+        const Table table = table_of(means, "X", means.shape(0));
+        Matrix out(table.rows(), coef.rows());
+        {
+          const py::gil_scoped_release release;
+          decision_function(model_of(coef, intercept), table, out, interruptible(n_threads));
+        }
+        return out;
+      },
+      py::arg("means"), py::arg("coef"), py::arg("intercept"), py::arg("n_threads") = 0,
+      "w_k'x_i + b_k, n_samples x n_problems.");
+  module.def(
+      "decision_std",
+      [](const PyCovariances& covariances, const Matrix& coef, int n_threads) {
+        Matrix out(covariances.view->n_samples(), coef.rows());
+        {
+          const py::gil_scoped_release release;
+          decision_std(model_of(coef, Vector::Zero(coef.rows())), *covariances.view, out, interruptible(n_threads));
+        }
+        return out;
+      },
+      py::arg("covariances"), py::arg("coef"), py::arg("n_threads") = 0, "sqrt(w_k' S_i w_k), n_samples x n_problems.");
+  module.def("side_probability", py::vectorize(side_probability), py::arg("mean"), py::arg("std"),
+             "P(f > 0) for f ~ N(mean, std^2), elementwise.");
+}
+
+}  // namespace halosvm::bindings

@@ -1,0 +1,15 @@
+// Table of contents of halosvm._core.
+
+#include "bindings.hpp"
+
+PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+  using namespace halosvm::bindings;  // NOLINT(google-build-using-namespace)
+  module.doc() = "The compiled core of halosvm; private, its functions may change at any time.";
+  bind_normal(module);
+  bind_loss(module);
+  bind_gaussians(module);
+  bind_objective(module);
+  bind_sgd(module);
+  bind_linear_model(module);
+  bind_calibration(module);
+}

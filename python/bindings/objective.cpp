@@ -1,0 +1,86 @@
+#include "bindings.hpp"
+
+#include <cstdint>
+#include <optional>
+
+#include "objective.hpp"
+
+namespace halosvm::bindings {
+namespace {
+
+PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16_t, py::array::c_style>& labels,
+                           Index n_problems, const std::optional<Doubles>& sample_weight, double lam,
+                           const std::string& loss, bool fit_intercept, int n_threads) {
+  require_ndim(labels, "labels", 1);
+  check::same_size("labels", labels.shape(0), "X", data.view.n_samples(), "rows");
+  std::vector<py::object> owners = data.owners;
+  owners.push_back(labels);
+  const double* weights = nullptr;
+  if (sample_weight) {
+    require_ndim(*sample_weight, "sample_weight", 1);
+    check::same_size("sample_weight", sample_weight->shape(0), "X", data.view.n_samples(), "rows");
+    owners.push_back(*sample_weight);
+    weights = sample_weight->data();
+  }
+  return {Objective(data.view, {labels.data(), n_problems}, weights, lam, make_loss(loss), fit_intercept,
+                    interruptible(n_threads)),
+          std::move(owners)};
+}
+
+void check_shapes(const Objective& objective, const ConstMatrixRef& W, Index intercepts) {
+  check::same_size("coef", W.rows(), "objective", objective.n_problems(), "problems");
+  check::same_size("coef", W.cols(), "objective", objective.n_features(), "features");
+  check::same_size("intercept", intercepts, "objective", objective.n_problems(), "problems");
+}
+
+}  // namespace
+
+void bind_objective(py::module_& module) {
+  py::class_<PyObjective>(module, "Objective", "lam/2 |w|^2 + sum_i c_i loss(m_i, s_i) for one or several problems.")
+      .def(py::init(&make_objective), py::arg("data"), py::arg("labels"), py::arg("n_problems"),
+           py::arg("sample_weight"), py::arg("lam"), py::arg("loss") = "expected_hinge",
+           py::arg("fit_intercept") = true, py::arg("n_threads") = 0)
+      .def(
+          "value_and_gradient",
+          [](const PyObjective& self, const Matrix& W, const Vector& b) {
+            check_shapes(self.objective, W, b.size());
+            Gradient out(W.rows(), W.cols());
+            {
+              const py::gil_scoped_release release;
+              self.objective.value_and_gradient(W, b, out);
+            }
+            return py::make_tuple(out.value, out.coef, out.intercept);
+          },
+          py::arg("W"), py::arg("b"))
+      .def(
+          "hessian_vector",
+          [](const PyObjective& self, const Matrix& W, const Vector& b, const Matrix& V, const Vector& v0) {
+            check_shapes(self.objective, W, b.size());
+            check_shapes(self.objective, V, v0.size());
+            Gradient out(W.rows(), W.cols());
+            {
+              const py::gil_scoped_release release;
+              self.objective.hessian_vector(W, b, V, v0, out);
+            }
+            return py::make_tuple(out.coef, out.intercept);
+          },
+          py::arg("W"), py::arg("b"), py::arg("V"), py::arg("v0"))
+      .def(
+          "exact_bias",
+          [](const PyObjective& self, const Matrix& W) {
+            check_shapes(self.objective, W, W.rows());
+            const py::gil_scoped_release release;
+            return self.objective.exact_bias(W, Vector::Zero(W.rows()));
+          },
+          py::arg("W"))
+      .def(
+          "lower_bound",
+          [](const PyObjective& self, const Matrix& W, const Vector& b) {
+            check_shapes(self.objective, W, b.size());
+            const py::gil_scoped_release release;
+            return self.objective.lower_bound(W, b);
+          },
+          py::arg("W"), py::arg("b"));
+}
+
+}  // namespace halosvm::bindings

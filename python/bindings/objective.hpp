@@ -1,0 +1,18 @@
+/// \file
+/// The objective together with the arrays that it looks into; shared by the bindings of the solvers.
+#pragma once
+
+#include "bindings.hpp"
+
+#include "halosvm/check.hpp"
+
+#include <utility>
+
+namespace halosvm::bindings {
+
+struct PyObjective {
+  Objective objective;
+  std::vector<py::object> owners;
+};
+
+}  // namespace halosvm::bindings

@@ -1,0 +1,23 @@
+"""Support vector machines for data with error bars.
+
+Every training example is a Gaussian, a mean with a covariance, instead of a point.
+"""
+
+from halosvm import reference
+from halosvm.calibration import PlattScaling
+from halosvm.covariances import Covariances
+from halosvm.gaussians import Gaussians
+from halosvm.model_file import load_model, save_model
+from halosvm.svc import UncertainSVC
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Covariances",
+    "Gaussians",
+    "PlattScaling",
+    "UncertainSVC",
+    "load_model",
+    "reference",
+    "save_model",
+]

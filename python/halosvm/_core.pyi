@@ -1,0 +1,113 @@
+# Types of the compiled core; private, may change at any time. In step with python/bindings.
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Doubles: TypeAlias = NDArray[np.float64]
+
+# normal
+def normal_pdf(z: _Doubles) -> Any: ...
+def normal_cdf(z: _Doubles) -> Any: ...
+def normal_tail(t: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles, _Doubles]: ...
+
+# loss
+def loss_names() -> list[str]: ...
+def evaluate_loss(loss: str, m: _Doubles, s: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]: ...
+def loss_curvature(loss: str, m: _Doubles, s: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]: ...
+
+# gaussians
+class Covariances:
+    @staticmethod
+    def zero(n_samples: int, n_features: int) -> Covariances: ...
+    @staticmethod
+    def isotropic(values: NDArray[Any], n_features: int, squared: bool = False) -> Covariances: ...
+    @staticmethod
+    def diagonal(values: NDArray[Any], squared: bool = False) -> Covariances: ...
+    @staticmethod
+    def low_rank(
+        factors: NDArray[Any],
+        n_features: int,
+        offsets: NDArray[np.int64] | None = None,
+        diagonal: NDArray[Any] | None = None,
+    ) -> Covariances: ...
+    @staticmethod
+    def full(values: NDArray[Any]) -> Covariances: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    def check(self, argument: str) -> None: ...
+
+class Gaussians:
+    def __init__(self, means: NDArray[Any], covariances: Covariances) -> None: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    def check(self, argument: str) -> None: ...
+
+# objective
+class Objective:
+    def __init__(
+        self,
+        data: Gaussians,
+        labels: NDArray[np.int16],
+        n_problems: int,
+        sample_weight: _Doubles | None,
+        lam: float,
+        loss: str = "expected_hinge",
+        fit_intercept: bool = True,
+        n_threads: int = 0,
+    ) -> None: ...
+    def value_and_gradient(
+        self, W: _Doubles, b: _Doubles
+    ) -> tuple[_Doubles, _Doubles, _Doubles]: ...
+    def hessian_vector(
+        self, W: _Doubles, b: _Doubles, V: _Doubles, v0: _Doubles
+    ) -> tuple[_Doubles, _Doubles]: ...
+    def exact_bias(self, W: _Doubles) -> _Doubles: ...
+    def lower_bound(self, W: _Doubles, b: _Doubles) -> _Doubles: ...
+
+# sgd
+class _Result(TypedDict):
+    coef: _Doubles
+    intercept: _Doubles
+    objective: _Doubles
+    suboptimality: _Doubles
+    steps: int
+    epochs: int
+    converged: bool
+    message: str
+
+def minimize_sgd(
+    objective: Objective,
+    *,
+    coef: _Doubles,
+    intercept: _Doubles,
+    batch_size: int = 32,
+    max_epochs: int = 100,
+    max_steps: int = 0,
+    tolerance: float = 0.01,
+    averaging: str = "weighted",
+    seed: int = 0,
+    report: Callable[[int, float, float], None] | None = None,
+) -> _Result: ...
+def sgd_row(seed: int, draw: int, n_rows: int) -> int: ...
+
+# linear_model
+def decision_function(
+    means: NDArray[Any], coef: _Doubles, intercept: _Doubles, n_threads: int = 0
+) -> _Doubles: ...
+def decision_std(covariances: Covariances, coef: _Doubles, n_threads: int = 0) -> _Doubles: ...
+def side_probability(mean: _Doubles, std: _Doubles) -> Any: ...
+
+# calibration
+def fit_platt(
+    decision: _Doubles, positive: NDArray[np.bool_], weights: _Doubles | None = None
+) -> tuple[float, float]: ...
+def platt_probability(mean: _Doubles, std: _Doubles, slope: float, offset: float) -> Any: ...

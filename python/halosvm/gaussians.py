@@ -1,0 +1,337 @@
+"""Gaussians: the examples, each with a mean and a covariance; the first station of the flow.
+
+In:  means with standard deviations, variances or covariances, read by their dimensions.
+Out: one object that scikit-learn can index, split and pickle, and that the core views in place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+
+import numpy as np
+
+from . import _core
+from . import covariance_arrays as arrays
+from .covariances import Covariances
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from .covariance_arrays import FloatArray
+
+    FeatureNames = NDArray[np.object_]
+
+
+class Gaussians(arrays.Frozen):
+    """Uncertain examples: row i is normal with mean ``mean[i]`` and covariance ``covariances[i]``.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n_samples, n_features)
+        Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too;
+        do not change them afterwards. A data frame also gives the feature names.
+    std : array-like of shape (n_samples,) or (n_samples, n_features), optional
+        Standard deviations, in the unit of the features: one per example, or one per example and
+        feature; 0 means certain.
+    variance : array-like of shape (n_samples,) or (n_samples, n_features), optional
+        The squares of standard deviations.
+    cov : Covariances or array-like, optional
+        An array is read by its dimensions: (n_samples,) isotropic, (n_samples, n_features)
+        diagonal, (n_samples, n_features, n_features) full.
+
+        At most one of `std`, `variance` and `cov` can be given; without any, the examples are
+        certain.
+
+    Attributes
+    ----------
+    mean : ndarray of float32 or float64 of shape (n_samples, n_features)
+        The means, read-only.
+    covariances : Covariances
+        Their covariances.
+    feature_names : ndarray of str objects of shape (n_features,), or None
+        The columns of the data frame that gave the means, if all are strings.
+    shape, ndim, dtype
+        Those of `mean`.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not agree; values that are NaN, infinite or above 1e150; negative
+        variances; matrices that are not symmetric and positive semi-definite; and for arrays whose
+        meaning is open: one matrix for all examples, or as many examples as features where the
+        dimensions do not tell the two apart. The message names the constructor to use.
+    TypeError
+        For arrays that do not hold real numbers.
+
+    Notes
+    -----
+    ``X[rows]`` with a slice, an index array or a mask is Gaussians (a view for a slice); with an
+    integer it is the pair ``(mean, covariance)`` of that example, as arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import Gaussians
+    >>> X = Gaussians(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), std=np.array([0.1, 0.0, 2.0]))
+    >>> X
+    Gaussians(n_samples=3, n_features=2, covariances='isotropic', dtype=float64)
+    >>> X[1:].mean
+    array([[3., 4.],
+           [5., 6.]])
+    >>> mean, covariance = X[2]
+    >>> covariance
+    array([[4., 0.],
+           [0., 4.]])
+    """
+
+    __slots__ = _state = ("mean", "covariances", "feature_names")
+
+    mean: FloatArray
+    covariances: Covariances
+    feature_names: FeatureNames | None
+    _view: _core.Gaussians | None
+
+    ndim = 2
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        *,
+        std: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
+        cov: Covariances | ArrayLike | None = None,
+    ) -> None:
+        self.__setstate__(_read(_Names(), mean, None, std=std, variance=variance, cov=cov))
+
+    @classmethod
+    def _of(
+        cls, mean: FloatArray, covariances: Covariances, feature_names: FeatureNames | None
+    ) -> Self:
+        """Assemble Gaussians of parts that are known to be valid."""
+        gaussians = cls.__new__(cls)
+        gaussians.__setstate__((mean, covariances, feature_names))
+        return gaussians
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Gaussians]) -> Self:
+        """Join Gaussians of the same features, in order.
+
+        Covariances are joined as by `Covariances.concatenate`. Feature names are kept if all parts
+        have them, in which case they must be equal.
+
+        Parameters
+        ----------
+        parts : iterable of Gaussians
+            At least one.
+        """
+        batches = list(parts)
+        for i, part in enumerate(batches):
+            if not isinstance(part, Gaussians):
+                raise TypeError(f"parts[{i}] is {type(part).__name__}, expected Gaussians")
+        covariances = Covariances.concatenate(part.covariances for part in batches)
+        first = names = batches[0].feature_names
+        for i, part in enumerate(batches):
+            if part.feature_names is None:
+                names = None
+            elif first is not None:
+                _require_equal_names(f"parts[{i}]", part.feature_names, "parts[0]", first)
+        return cls._of(np.concatenate([part.mean for part in batches]), covariances, names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n_samples, n_features)``."""
+        return self.covariances.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the means."""
+        return self.mean.dtype
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, key: Any) -> Any:
+        rows = arrays.select_rows(key, len(self))
+        if isinstance(rows, int):
+            return self.mean[rows], self.covariances[rows]
+        mean = arrays.take_rows(self.mean, rows)
+        return self._of(mean, self.covariances[rows], self.feature_names)
+
+    def core_view(self) -> _core.Gaussians:
+        """Return the core's view of the stored arrays, made at the first call."""
+        view = self._view
+        if view is None:
+            view = _core.Gaussians(self.mean, self.covariances.core_view())
+            object.__setattr__(self, "_view", view)
+        return view
+
+    def __repr__(self) -> str:
+        return (
+            f"Gaussians(n_samples={self.shape[0]}, n_features={self.shape[1]}, "
+            f"covariances={self.covariances.kind!r}, dtype={self.dtype})"
+        )
+
+    def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise TypeError(
+            "Gaussians are not one array, and their means alone would lose the covariances; "
+            "use .mean where only the means are wanted"
+        )
+
+
+def as_gaussians(
+    X: Gaussians | ArrayLike,
+    *,
+    X_std: ArrayLike | None = None,
+    X_cov: Covariances | ArrayLike | None = None,
+    feature_names: FeatureNames | None = None,
+) -> Gaussians:
+    """Read the examples that an estimator was given; errors speak of X, X_std and X_cov.
+
+    Parameters
+    ----------
+    X : Gaussians or array-like of shape (n_samples, n_features)
+        Gaussians are returned as they are.
+    X_std, X_cov : array-like, optional
+        `std` and `cov` of Gaussians, for an `X` that holds only means; at most one.
+    feature_names : ndarray of str objects, optional
+        Names of the features, if `X` is the bare array of a data frame.
+
+    Returns
+    -------
+    Gaussians
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `Gaussians`; also if `X` is Gaussians and `X_std` or `X_cov` is given.
+    """
+    if isinstance(X, Gaussians):
+        for name, value in (("X_std", X_std), ("X_cov", X_cov)):
+            if value is not None:
+                raise ValueError(f"{name} is given, but X is Gaussians, which have covariances")
+        return X
+    names = _Names("X", "X_std", "X_variance", "X_cov")
+    gaussians = Gaussians.__new__(Gaussians)
+    gaussians.__setstate__(_read(names, X, feature_names, std=X_std, cov=X_cov))
+    return gaussians
+
+
+class _Names(NamedTuple):
+    """What the arguments are called where the user wrote them."""
+
+    mean: str = "mean"
+    std: str = "std"
+    variance: str = "variance"
+    cov: str = "cov"
+
+
+def _read(
+    names: _Names, mean: ArrayLike, feature_names: FeatureNames | None, **spreads: Any
+) -> tuple[FloatArray, Covariances, FeatureNames | None]:
+    """Return the checked state of Gaussians; errors speak in the user's words."""
+    means = arrays.as_float_array(mean, names.mean, "n_samples", "n_features")
+    features = _feature_names_of(mean, names.mean) if feature_names is None else feature_names
+    covariances = _read_covariances(names, means.shape, features, spreads)
+    if len(means):
+        _core.Gaussians(means, covariances.core_view()).check(names.mean)
+    return means, covariances, features
+
+
+def _read_covariances(
+    names: _Names,
+    shape: tuple[int, ...],
+    feature_names: FeatureNames | None,
+    spreads: dict[str, Any],
+) -> Covariances:
+    """Make covariances of the one of std, variance and cov that is given, of none zeros."""
+    given = {keyword: value for keyword, value in spreads.items() if value is not None}
+    if not given:
+        return Covariances.zero(*shape)
+    if len(given) > 1:
+        first, second = list(given)[:2]
+        raise ValueError(
+            f"{getattr(names, first)} and {getattr(names, second)} are both given; give one"
+        )
+    [(keyword, value)] = given.items()
+    argument = getattr(names, keyword)
+    if isinstance(value, Covariances):
+        if keyword != "cov":
+            raise TypeError(f"{argument} is Covariances; pass them as {names.cov}")
+        _require_rows_and_columns(argument, value.shape, names.mean, shape)
+        return value
+    array = arrays.as_float_array(value, argument)
+    _refuse_unclear(array.shape, keyword, names, shape)
+    _require_rows_and_columns(argument, array.shape, names.mean, shape)
+    columns = _feature_names_of(value, argument)
+    if columns is not None and feature_names is not None:
+        _require_equal_names(argument, columns, names.mean, feature_names)
+    if array.ndim == 3:
+        return Covariances.full(array, argument=argument)
+    make = Covariances.from_std if keyword == "std" else Covariances.from_variance
+    return make(array, shape[1], argument=argument)
+
+
+def _refuse_unclear(
+    given: tuple[int, ...], keyword: str, names: _Names, shape: tuple[int, ...]
+) -> None:
+    """Raise ValueError for an array that its dimensions do not explain, with the way to say it."""
+    n, d = shape
+    argument, cov = getattr(names, keyword), f"pass {names.cov}=Covariances."
+    make_iso, make_diagonal = (
+        ("from_std", "from_std") if keyword == "std" else ("isotropic", "diagonal")
+    )
+    for_rows = f"{cov}{make_iso}({argument}, n_features={d})"
+    for_features = f"{cov}{make_diagonal}(np.broadcast_to({argument}, ({n}, {d})))"
+    for_all = f"{cov}full(np.broadcast_to({argument}, ({n}, {d}, {d})))"
+    start = f"{argument} has shape {given}: "
+    if len(given) == 0:
+        raise ValueError(f"{argument} is a single number; for the same everywhere {for_features}")
+    if given == (d,) and n == d > 1:
+        raise ValueError(f"{start}for one value per row {for_rows}, per feature {for_features}")
+    if given == (d,) and n != d:
+        raise ValueError(
+            f"{start}{names.mean} has {n} rows; for one value per feature {for_features}"
+        )
+    if keyword == "cov" and given == (d, d) and d > 1:
+        if n != d:
+            raise ValueError(f"{start}one matrix for {n} rows; to use it for all {for_all}")
+        raise ValueError(
+            f"{start}for variances per row and feature {cov}diagonal({argument}), "
+            f"for one matrix for all rows {for_all}"
+        )
+    if len(given) > (3 if keyword == "cov" else 2):
+        raise ValueError(
+            f"{start}too many dimensions; matrices are given as {names.cov}, (n, d, d)"
+        )
+
+
+def _require_rows_and_columns(
+    argument: str, given: tuple[int, ...], mean: str, shape: tuple[int, ...]
+) -> None:
+    for axis, size, expected in zip(("rows", "columns"), given, shape, strict=False):
+        if size != expected:
+            raise ValueError(f"{argument} has {size} {axis}, {mean} has {expected}")
+
+
+def _feature_names_of(array: Any, argument: str) -> FeatureNames | None:
+    """Return the column names of a data frame if all are strings, as scikit-learn does."""
+    if not hasattr(array, "columns") or not hasattr(array, "to_numpy"):
+        return None
+    names = list(array.columns)
+    texts = sum(isinstance(name, str) for name in names)
+    if 0 < texts < len(names):
+        raise TypeError(f"{argument} has column names that are only partly strings: {names}")
+    return np.array(names, dtype=object) if texts else None
+
+
+def _require_equal_names(
+    argument: str, names: FeatureNames, other: str, expected: FeatureNames
+) -> None:
+    for i, (name, expected_name) in enumerate(zip(names, expected, strict=True)):
+        if name != expected_name:
+            raise ValueError(
+                f"{argument} has column {i} named {name!r}, in {other} it is {expected_name!r}; "
+                "give them equal names in the same order, or no names"
+            )

@@ -1,0 +1,324 @@
+"""Linear classification of Gaussians: UncertainSVC.
+
+Gaussians and labels enter; coefficients, class labels, decision values and their spread leave.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from halosvm import _core
+from halosvm.linear_model import LinearModel
+from halosvm.targets import encode_labels, raw_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.covariances import Covariances
+    from halosvm.gaussians import Gaussians
+
+    Array = NDArray[np.float64]
+
+_SOLVERS = ("auto", "sgd")
+_AVERAGING = ("weighted", "none")
+
+
+class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
+    r"""Linear support vector machine whose training examples are Gaussians.
+
+    Every example :math:`X_i \sim N(x_i, \Sigma_i)` is charged the expected hinge loss, in closed
+    form, so that each example counts by how likely it lies on the wrong side:
+
+    .. math:: \min_{w, b}\ \tfrac12 |w|^2 + C \sum_i c_i\, E \max(0, 1 - y_i (w'X_i + b))
+
+    Certain examples (:math:`\Sigma_i = 0`) are charged the hinge loss; if all are certain, this is
+    the linear support vector machine. More than two classes are handled one against the rest.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser; the papers' lambda is 1 / (C sum(c)).
+    loss : {"expected_hinge", "hinge"}, default="expected_hinge"
+        "hinge" ignores the covariances: the linear support vector machine on the means.
+    solver : {"auto", "sgd"}, default="auto"
+        "sgd" is stochastic gradient descent with averaging; "auto" picks the solver, at present it.
+    tol : float, default=1e-3
+        Stop when the certified suboptimality (J - J*) / J* is below.
+    max_iter : int, default=1000
+        Largest number of passes over the data.
+    batch_size : int, default=32
+        Examples in a step of "sgd". From n_samples on, each step uses every example once.
+    averaging : {"weighted", "none"}, default="weighted"
+        "none" is Algorithm 1 of SVM-GSU with its step size to the letter, for comparison: no
+        centring, no averaging, and the last iterate as it is.
+    class_weight : dict, "balanced" or None, default=None
+        Factors for the weights of each class, as in scikit-learn.
+    fit_intercept : bool, default=True
+        Whether to have an intercept; it is never regularised.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the last fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the mini-batches. One seed gives one result, on any number of threads.
+    n_threads : int or None, default=None
+        Number of threads; None uses every processor this process may use.
+    verbose : int, default=0
+        If positive, `fit` prints a line of progress after 1, 2, 4, 8, ... passes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        w, in the units of 1 / feature; one row per class if there are more than two.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        b.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order. With two classes, `classes_[1]` is the positive one.
+    n_iter_ : int
+        Passes over the data.
+    objective_ : float or ndarray of shape (n_classes,)
+        lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1.
+    suboptimality_ : float or ndarray of shape (n_classes,)
+        Certified upper bound of (J - J*) / J*; infinite when nothing is known.
+    status_ : str
+        How the fit ended, in one sentence.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the training data had names that are all strings.
+
+    See Also
+    --------
+    Gaussians : A batch of examples with error bars.
+
+    References
+    ----------
+    C. Tzelepis, V. Mezaris and I. Patras, "Linear Maximum Margin Classifier for Learning from
+    Uncertain Data", IEEE Transactions on Pattern Analysis and Machine Intelligence 40 (2018).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import UncertainSVC
+    >>> X = np.array([[-1.0, 0.0], [-2.0, 1.0], [1.0, 0.0], [2.0, -1.0]])
+    >>> errors = np.array([[0.1, 2.0], [0.1, 2.0], [0.1, 2.0], [0.1, 2.0]])
+    >>> clf = UncertainSVC(C=10.0, random_state=0).fit(X, [0, 0, 1, 1], X_std=errors)
+    >>> clf.predict([[0.5, 3.0]])
+    array([1])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "expected_hinge",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        batch_size: int = 32,
+        averaging: str = "weighted",
+        class_weight: Mapping[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        n_threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.averaging = averaging
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Arrays that are C-contiguous float64 or float32 are used in place, also read-only ones and
+        memory maps. A fit that is interrupted leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Training examples, or only their means.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
+            Standard deviations of the values in `X`, in the same units.
+        X_cov : Covariances or array-like, optional
+            Covariances; an array is read by its dimensions: (n_samples,) isotropic,
+            (n_samples, n_features) diagonal, (n_samples, n_features, n_features) full.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For data, labels, weights or parameters that make no sense, with the argument, the
+            row and the value.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` passes end before the suboptimality `tol` is certified.
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y, X_std, X_cov, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
+        data, y = self._read_training_data(X, y, X_std, X_cov)
+        classes, codes = encode_labels(y)
+        weights = raw_weights(classes, codes, sample_weight, self.class_weight)
+        with np.errstate(over="ignore"):
+            total = float(len(data)) if weights is None else float(weights.sum())
+        if not 0.0 < total < np.inf:
+            raise ValueError(
+                f"sample_weight sums to {total:g}; the sum must be positive and finite"
+            )
+        lam = 1.0 / total / float(self.C)
+        if not 0.0 < lam < np.inf:
+            raise ValueError(
+                f"C is {self.C:g} and the weights sum to {total:g}, which makes lambda = "
+                f"1 / (C sum(c)) {lam:g}; it must be positive and finite"
+            )
+
+        n_problems = 1 if len(classes) == 2 else len(classes)
+        objective = _core.Objective(
+            data.core_view(),
+            codes,
+            n_problems,
+            weights,
+            lam,
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            n_threads=self.n_threads or 0,
+        )
+        coef, intercept = self._start(classes, (n_problems, data.shape[1]))
+        result = _core.minimize_sgd(
+            objective,
+            coef=coef,
+            intercept=intercept,
+            batch_size=self.batch_size,
+            max_epochs=self.max_iter,
+            tolerance=self.tol,
+            averaging=self.averaging,
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            report=_print_progress if self.verbose else None,
+        )
+        if not (np.isfinite(result["coef"]).all() and np.isfinite(result["intercept"]).all()):
+            raise ValueError(
+                f"the coefficients overflow: features of this size need a C far below {self.C:g}"
+            )
+
+        self.classes_ = classes
+        self.coef_ = result["coef"]
+        self.intercept_ = result["intercept"]
+        self.n_iter_ = result["epochs"]
+        one = n_problems == 1
+        self.objective_ = float(result["objective"][0]) if one else result["objective"]
+        self.suboptimality_ = float(result["suboptimality"][0]) if one else result["suboptimality"]
+        self.status_ = result["message"]
+        if not result["converged"]:
+            warnings.warn(
+                f"after {self.n_iter_} passes the certified suboptimality is "
+                f"{np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}; increase max_iter, "
+                "standardise the features, or decrease C",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
+        """Return the most likely class label of each example.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples; a covariance does not change the label.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real) or isinstance(value, bool):
+                raise TypeError(f"{name} must be a number, got {value!r}")
+            if not (0.0 < float(value) < np.inf or (name == "tol" and value == 0)):
+                rule = "positive and finite" if name == "C" else ">= 0 and finite"
+                raise ValueError(f"{name} must be {rule}, got {value!r}")
+        for name in ("max_iter", "batch_size", "n_threads"):
+            value = getattr(self, name)
+            if value is None and name == "n_threads":
+                continue
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an integer, got {value!r}")
+            if value < 1:
+                raise ValueError(f"{name} must be >= 1, got {value!r}")
+        for name in ("fit_intercept", "warm_start"):
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_):
+                raise TypeError(f"{name} must be True or False, got {value!r}")
+        for name, allowed in (
+            ("loss", tuple(_core.loss_names())),
+            ("solver", _SOLVERS),
+            ("averaging", _AVERAGING),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+    def _start(self, classes: NDArray[Any], shape: tuple[int, int]) -> tuple[Array, Array]:
+        """Return the last fit's coefficients if they are wanted and of use, otherwise zeros."""
+        coef, intercept = np.zeros(shape), np.zeros(shape[0])
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return coef, intercept
+        if self.coef_.shape != shape or not np.array_equal(self.classes_, classes):
+            return coef, intercept
+        return self.coef_, self.intercept_ if self.fit_intercept else intercept
+
+
+def _print_progress(epochs: int, objective: float, suboptimality: float) -> None:
+    print(
+        f"pass {epochs:>7}   objective {objective:.8e}   "
+        f"certified suboptimality {suboptimality:.1e}",
+        flush=True,
+    )

@@ -1,0 +1,72 @@
+"""Labels and weights: any labels to class codes, sample and class weights to one weight each."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
+    """Return the sorted classes and each label's place among them, with little extra memory."""
+    try:
+        classes = np.unique(y)
+    except TypeError:
+        types = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise TypeError(f"y has labels that cannot be sorted, of the types {types}") from None
+    labels = classes.tolist()
+    if y.dtype != object:
+        check_classification_targets(y)
+    elif all(isinstance(label, numbers.Real) for label in labels):
+        values = np.array(labels)  # what objects hold is checked only here
+        assert_all_finite(values, input_name="y")
+        check_classification_targets(values)
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class, {labels[0]!r}; two or more classes are needed")
+    if len(classes) > np.iinfo(np.int16).max:
+        raise ValueError(f"y has {len(classes)} classes; the limit is {np.iinfo(np.int16).max}")
+    codes = np.empty(len(y), dtype=np.int16)
+    step = 65536
+    for begin in range(0, len(y), step):
+        codes[begin : begin + step] = np.searchsorted(classes, y[begin : begin + step])
+    return classes, codes
+
+
+def raw_weights(
+    classes: NDArray[Any],
+    codes: NDArray[np.int16],
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | str | None,
+) -> Array | None:
+    """Return the sample weights with class weights multiplied in, or None if all are 1."""
+    weights: Array | None = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, codes[:, None], dtype=np.float64)
+        bad = np.flatnonzero(~(weights >= 0))
+        if bad.size:
+            row = bad[0]
+            raise ValueError(f"sample_weight row {row} is {weights[row]:g}; a weight must be >= 0")
+        if len(np.unique(codes[weights > 0])) < len(classes):
+            raise ValueError("sample_weight leaves a class without positive weight")
+    if class_weight is None:
+        return weights
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        per_class = np.bincount(codes, weights=weights, minlength=len(classes))
+        factors = per_class.sum() / (len(classes) * per_class)
+    else:
+        factors = compute_class_weight(class_weight, classes=classes, y=classes)
+        if not np.all((factors > 0) & np.isfinite(factors)):
+            raise ValueError(f"class_weight must be positive and finite, got {factors}")
+    scaled: Array = factors[codes] if weights is None else factors[codes] * weights
+    return scaled
