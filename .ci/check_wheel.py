@@ -1,0 +1,11 @@
+"""Fail unless the wheel holds the package and its metadata, and nothing else."""
+
+import sys
+import zipfile
+
+names = zipfile.ZipFile(sys.argv[1]).namelist()
+stray = [name for name in names if not name.startswith(("halosvm/", "halosvm-"))]
+kinds = {name.rpartition(".")[2] for name in names if name.startswith("halosvm/")}
+if stray or not kinds <= {"py", "pyi", "so", "pyd", "typed"}:
+    sys.exit(f"unexpected files in the wheel: {stray or sorted(kinds)}")
+print(f"{len(names)} files, package only")
