@@ -85,7 +85,7 @@ double PlattScaling::expected_probability(double mean, double std) const {
 PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights) {
   constexpr int max_iterations = 100;
   constexpr double smallest_gradient = 1e-5;
-  constexpr double smallest_step = 1e-10;
+  constexpr int most_halvings = 33;  // down to a step of 1e-10
   constexpr double sufficient_decrease = 1e-4;
 
   const Likelihood likelihood(decision, positive, weights);
@@ -105,7 +105,8 @@ PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* posit
                                -(hessian(0, 0) * gradient(1) - hessian(0, 1) * gradient(0)) / determinant);
     const double descent = gradient.dot(step);
     double length = 1.0;
-    for (; length >= smallest_step; length *= 0.5) {
+    int halvings = 0;
+    for (; halvings <= most_halvings; ++halvings) {
       const PlattScaling next{at.slope + length * step(0), at.offset + length * step(1)};
       const double next_value = likelihood.value(next);
       if (next_value < value + sufficient_decrease * length * descent) {
@@ -113,8 +114,9 @@ PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* posit
         value = next_value;
         break;
       }
+      length *= 0.5;
     }
-    if (length < smallest_step) break;
+    if (halvings > most_halvings) break;
   }
   return at;
 }

@@ -38,6 +38,7 @@ struct Memory {
 
 void decision_function(const LinearModel& model, const Table& means, MatrixRef out, const Execution& execution) {
   check::same_size("X", means.cols(), "coef", model.coef.cols(), "columns");
+  check::same_size("intercept", model.intercept.size(), "coef", model.coef.rows(), "problems");
   Memory memory(means.rows(), execution, block * means.cols(), model.coef.rows());
   for_each_block(means.rows(), execution, [&](const Rows& rows, int slot) {
     const auto thread = static_cast<std::size_t>(slot);

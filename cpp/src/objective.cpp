@@ -7,11 +7,6 @@
 #include <utility>
 
 namespace halosvm {
-namespace {
-
-constexpr double inverse_root_two_pi = 0.39894228040143267794;
-
-}  // namespace
 
 Objective::Objective(Gaussians data, Labels labels, const double* weights, double regularisation,
                      std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution)
@@ -91,8 +86,10 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
     double* slope_s2 = work.slope_s2_.row(k).data();
     loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), value, slope_m, slope_s2);
     auto a = work.slope_m_.row(k).head(rows.count).array();
+    sum.slope(k) += (c * a).sum();
     a *= -c * work.sign_.row(k).head(rows.count).array();
     work.slope_s2_.row(k).head(rows.count).array() *= c;
+    sum.curvature(k) += work.slope_s2_.row(k).head(rows.count).sum();
     sum.value(k) += (c * work.value_.row(k).head(rows.count).array()).sum();
     sum.intercept(k) += a.sum();
   }
@@ -121,6 +118,8 @@ void Objective::reduce(Gradient& sum, const Body& body) const {
   sum.set_zero();
   for (const Gradient& part : partial) {
     sum.value += part.value;
+    sum.slope += part.slope;
+    sum.curvature += part.curvature;
     sum.coef += part.coef;
     sum.intercept += part.intercept;
   }
@@ -187,20 +186,22 @@ Objective Objective::smoothed(double floor) const {
   return smooth;
 }
 
+Vector Objective::dual_bound(const ConstMatrixRef& W, const Gradient& at) const {
+  return at.slope - (regularisation_ * W - at.coef).rowwise().squaredNorm() / (2.0 * regularisation_);
+}
+
 Vector Objective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {
   constexpr double no_gradient = 1e-10;  // a larger slope in b means a kink that the gradient does not resolve
   Gradient at(W.rows(), n_features());
-  const auto bound = [&](double slack) -> Vector {
-    return at.value - at.coef.rowwise().squaredNorm() / (2.0 * regularisation_) - Vector::Constant(W.rows(), slack);
-  };
-  value_and_gradient(W, b, at);
-  if (loss_->uses_spread() && at.intercept.cwiseAbs().maxCoeff() <= no_gradient) return bound(0.0).cwiseMax(0.0);
-
   Vector best = Vector::Zero(W.rows());  // J is never negative
-  for (const double floor : {0.1, 0.01, 0.001}) {
+  value_and_gradient(W, exact_bias(W, b), at);
+  if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at));
+  if (loss_->uses_spread() && best.minCoeff() > 0.0) return best;
+
+  for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
     const Objective smooth = smoothed(floor);
     smooth.value_and_gradient(W, smooth.exact_bias(W, b), at);
-    best = best.cwiseMax(bound(floor * inverse_root_two_pi));
+    best = best.cwiseMax(dual_bound(W, at));
   }
   return best;
 }

@@ -1,10 +1,10 @@
 #include "halosvm/sgd.hpp"
 
 #include "halosvm/check.hpp"
+#include "halosvm/moments.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace halosvm {
@@ -21,57 +21,9 @@ std::uint64_t mix(std::uint64_t z) {
 
 /// What the step sizes depend on.
 struct Scale {
-  Vector centre;       ///< weighted mean of the means, or 0
-  double radius2 = 0;  ///< weighted mean of |x - centre|^2 + 1 + tr S
+  Vector centre;   ///< weighted mean of the means, or 0
+  double radius2;  ///< weighted mean of |x - centre|^2 + 1 + tr S
 };
-
-Scale measure(const Objective& objective, bool centred) {
-  const Index d = objective.n_features();
-  const Index block = objective.data().block_rows();
-  const Chunks chunks(objective.n_samples(), block);
-  const Covariances& covariances = objective.data().covariances();
-  struct Moments {
-    Vector sum;
-    double trace = 0;
-    double square = 0;
-  };
-  Scale scale{Vector::Zero(d), 1.0};
-
-  // Two passes: the squares are summed about the centre, since about 0 they would cancel for data far from 0.
-  for (const bool second : {false, true}) {
-    std::vector<Moments> partial(static_cast<std::size_t>(chunks.count()), Moments{Vector::Zero(d)});
-    run_tasks(chunks.count(), objective.execution(), [&](Index chunk, int, Checkpoint& checkpoint) {
-      std::vector<double> means(static_cast<std::size_t>(block * d));
-      std::vector<double> scratch(static_cast<std::size_t>(covariances.scratch_size({block, 1})));
-      Vector traces(block);
-      Moments& sum = partial[static_cast<std::size_t>(chunk)];
-      for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
-        checkpoint();
-        const Rows rows{begin, std::min(block, chunks.end(chunk) - begin)};
-        const ConstMatrixMap X = objective.data().means().block(rows, means.data());
-        if (second) covariances.traces(rows, traces.head(rows.count), scratch.data());
-        for (Index i = 0; i < rows.count; ++i) {
-          const double c = objective.weight(begin + i);
-          if (second) {
-            sum.square += c * (X.row(i).transpose() - scale.centre).squaredNorm();
-            sum.trace += c * traces(i);
-          } else {
-            sum.sum += c * X.row(i).transpose();
-          }
-        }
-      }
-    });
-    for (const Moments& part : partial) {
-      if (second) {
-        scale.radius2 += part.square + part.trace;
-      } else {
-        scale.centre += part.sum;
-      }
-    }
-    if (!second && !centred) scale.centre.setZero();
-  }
-  return scale;
-}
 
 /// The walk of one problem; keeps its place between calls of \ref run.
 class Walk {
@@ -176,29 +128,10 @@ class Walk {
   Index steps_ = 0;
 };
 
-void check_settings(const Objective& objective, const LinearModel& start, const SgdSettings& settings) {
+void check_settings(const SgdSettings& settings) {
   check::require(settings.batch_size > 0, "batch_size", "must be positive");
   check::require(settings.max_steps > 0 || settings.max_epochs > 0, "max_epochs", "must be positive");
   check::require(settings.tolerance >= 0.0, "tolerance", "must be >= 0");
-  check::same_size("start", start.coef.rows(), "objective", objective.n_problems(), "problems");
-  check::same_size("start", start.coef.cols(), "objective", objective.n_features(), "features");
-  check::same_size("start", start.intercept.size(), "objective", objective.n_problems(), "intercepts");
-  check::require(start.coef.allFinite() && start.intercept.allFinite(), "start", "must be finite");
-}
-
-/// Objective and certified suboptimality of the model; sets the exact bias first unless the schedule keeps its own.
-void certify(const Objective& objective, Averaging averaging, Result& result) {
-  LinearModel& model = result.model;
-  const Vector exact = objective.exact_bias(model.coef, model.intercept);
-  const Vector lower = objective.lower_bound(model.coef, exact);
-  if (averaging == Averaging::weighted) model.intercept = exact;
-  Gradient at(objective.n_problems(), objective.n_features());
-  objective.value_and_gradient(model.coef, model.intercept, at);
-  result.objective = at.value;
-  for (Index k = 0; k < lower.size(); ++k) {
-    const double gap = std::max(0.0, at.value(k) - lower(k));
-    result.suboptimality(k) = lower(k) > 0.0 ? gap / lower(k) : std::numeric_limits<double>::infinity();
-  }
 }
 
 }  // namespace
@@ -209,10 +142,12 @@ Index sgd_row(std::uint64_t seed, std::uint64_t draw, Index n_rows) {
 }
 
 Result minimize(const Objective& objective, const LinearModel& start, const SgdSettings& settings) {
-  check_settings(objective, start, settings);
+  check_settings(settings);
+  check_start(objective, start);
   const Index n_problems = objective.n_problems();
-  const bool centred = objective.fit_intercept() && settings.averaging == Averaging::weighted;
-  const Scale scale = measure(objective, centred);
+  Moments about = moments(objective);
+  if (settings.averaging == Averaging::none) about.centre.setZero();
+  const Scale scale{about.centre, about.variance.sum() + 1.0};
 
   std::vector<Walk> walks;
   walks.reserve(static_cast<std::size_t>(n_problems));
@@ -222,24 +157,20 @@ Result minimize(const Objective& objective, const LinearModel& start, const SgdS
 
   Result result;
   result.model = start;
-  result.objective = Vector::Zero(n_problems);
-  result.suboptimality = Vector::Zero(n_problems);
   for (Index target = std::min(per_epoch, last);; target = std::min(2 * target, last)) {
     run_tasks(n_problems, objective.execution(), [&](Index k, int, Checkpoint& checkpoint) {
       walks[static_cast<std::size_t>(k)].run(target, checkpoint);
     });
     for (const Walk& walk : walks) walk.result(result.model);
-    certify(objective, settings.averaging, result);
+    const Vector exact = objective.exact_bias(result.model.coef, result.model.intercept);
+    if (settings.averaging == Averaging::weighted) result.model.intercept = exact;
+    certify(objective, objective.lower_bound(result.model.coef, exact), settings.tolerance, result);
     result.steps = target;
     result.epochs = (target + per_epoch - 1) / per_epoch;
     if (settings.report) {
       settings.report({result.epochs, result.objective.maxCoeff(), result.suboptimality.maxCoeff()});
     }
-    if (result.suboptimality.maxCoeff() <= settings.tolerance) {
-      result.status = Status::converged;
-      return result;
-    }
-    if (target == last) return result;
+    if (result.status == Status::converged || target == last) return result;
   }
 }
 

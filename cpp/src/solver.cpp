@@ -1,5 +1,12 @@
 #include "halosvm/solver.hpp"
 
+#include "halosvm/check.hpp"
+#include "halosvm/interior_point.hpp"
+#include "halosvm/lbfgs.hpp"
+
+#include <algorithm>
+#include <limits>
+
 namespace halosvm {
 
 const char* message(Status status) {
@@ -8,8 +15,55 @@ const char* message(Status status) {
       return "the certified suboptimality is within the tolerance";
     case Status::max_iterations:
       return "the allowed number of passes over the data ended before the tolerance was certified";
+    case Status::zero_model:
+      return "the objective is least at w = 0, where only the larger class is predicted";
   }
   return "";
+}
+
+void check_start(const Objective& objective, const LinearModel& start) {
+  check::same_size("start", start.coef.rows(), "objective", objective.n_problems(), "problems");
+  check::same_size("start", start.coef.cols(), "objective", objective.n_features(), "features");
+  check::same_size("start", start.intercept.size(), "objective", objective.n_problems(), "intercepts");
+  check::require(start.coef.allFinite() && start.intercept.allFinite(), "start", "must be finite");
+}
+
+void certify(const Objective& objective, const Vector& lower, double tolerance, Result& result) {
+  Gradient at(objective.n_problems(), objective.n_features());
+  objective.value_and_gradient(result.model.coef, result.model.intercept, at);
+  result.objective = at.value;
+  result.suboptimality.resize(lower.size());
+  for (Index k = 0; k < lower.size(); ++k) {
+    const double gap = std::max(0.0, at.value(k) - lower(k));
+    result.suboptimality(k) = lower(k) > 0.0 ? gap / lower(k) : std::numeric_limits<double>::infinity();
+  }
+  result.status = result.suboptimality.maxCoeff() <= tolerance ? Status::converged : Status::max_iterations;
+}
+
+Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  constexpr Index most_features = 4000;
+  constexpr Index soon = 60;
+  if (objective.n_features() > most_features) return minimize_lbfgs(objective, start, settings);
+  if (objective.all_certain()) return minimize_interior_point(objective, start, settings);
+
+  BatchSettings part = settings;
+  part.max_iterations = std::min(settings.max_iterations, soon);
+  Result first = minimize_lbfgs(objective, start, part);
+  const Index left = settings.max_iterations - first.steps;
+  if (first.status != Status::max_iterations || left <= 0) return first;
+  part.max_iterations = left;
+  Result second = minimize_interior_point(objective, start, part);
+  Index steps = first.steps + second.steps;
+  if (second.status != Status::converged && steps < settings.max_iterations) {
+    // Interior points lose their way where spreads dominate all margins; L-BFGS goes on from the better model.
+    part.max_iterations = settings.max_iterations - steps;
+    const bool better = second.objective.sum() < first.objective.sum();
+    second = minimize_lbfgs(objective, better ? second.model : first.model, part);
+    steps += second.steps;
+  }
+  second.steps = steps;
+  second.epochs = steps;
+  return second;
 }
 
 }  // namespace halosvm

@@ -9,7 +9,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   bind_loss(module);
   bind_gaussians(module);
   bind_objective(module);
-  bind_sgd(module);
+  bind_solver(module);
   bind_linear_model(module);
   bind_calibration(module);
 }

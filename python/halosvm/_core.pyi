@@ -73,8 +73,8 @@ class Objective:
     def exact_bias(self, W: _Doubles) -> _Doubles: ...
     def lower_bound(self, W: _Doubles, b: _Doubles) -> _Doubles: ...
 
-# sgd
-class _Result(TypedDict):
+# solvers
+class Result(TypedDict):
     coef: _Doubles
     intercept: _Doubles
     objective: _Doubles
@@ -96,7 +96,34 @@ def minimize_sgd(
     averaging: str = "weighted",
     seed: int = 0,
     report: Callable[[int, float, float], None] | None = None,
-) -> _Result: ...
+) -> Result: ...
+def minimize(
+    objective: Objective,
+    *,
+    coef: _Doubles,
+    intercept: _Doubles,
+    max_iterations: int = 1000,
+    tolerance: float = 1e-6,
+    report: Callable[[int, float, float], None] | None = None,
+) -> Result: ...
+def minimize_lbfgs(
+    objective: Objective,
+    *,
+    coef: _Doubles,
+    intercept: _Doubles,
+    max_iterations: int = 1000,
+    tolerance: float = 1e-6,
+    report: Callable[[int, float, float], None] | None = None,
+) -> Result: ...
+def minimize_interior_point(
+    objective: Objective,
+    *,
+    coef: _Doubles,
+    intercept: _Doubles,
+    max_iterations: int = 1000,
+    tolerance: float = 1e-6,
+    report: Callable[[int, float, float], None] | None = None,
+) -> Result: ...
 def sgd_row(seed: int, draw: int, n_rows: int) -> int: ...
 
 # linear_model

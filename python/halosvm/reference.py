@@ -395,6 +395,6 @@ def platt_probability(f: ArrayLike, a: float, b: float) -> Array:
 
 
 def expected_platt_probability(mean: ArrayLike, std: ArrayLike, a: float, b: float) -> Array:
-    """Return E 1/(1 + exp(a f + b)) for f ~ N(mean, std^2), by probit matching, within 0.012."""
+    """Return E 1/(1 + exp(a f + b)) for f ~ N(mean, std^2), by probit matching, within 0.018."""
     u = np.add(np.multiply(a, mean), b)
     return np.asarray(expit(-u / np.sqrt(1.0 + np.pi / 8.0 * np.square(np.multiply(a, std)))))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_SOLVERS = ("auto", "sgd")
+_SOLVERS = ("auto", "lbfgs", "interior_point", "sgd")
 _AVERAGING = ("weighted", "none")
 
 
@@ -49,17 +49,20 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         Weight of the losses against the regulariser; the papers' lambda is 1 / (C sum(c)).
     loss : {"expected_hinge", "hinge"}, default="expected_hinge"
         "hinge" ignores the covariances: the linear support vector machine on the means.
-    solver : {"auto", "sgd"}, default="auto"
-        "sgd" is stochastic gradient descent with averaging; "auto" picks the solver, at present it.
-    tol : float, default=1e-3
+    solver : {"auto", "lbfgs", "interior_point", "sgd"}, default="auto"
+        "lbfgs" is best where all examples are uncertain or features are many, "interior_point"
+        where examples are certain or nearly so; "auto" starts with the one that suits the data and
+        goes over to the other when it is slow. "sgd" is stochastic gradient descent with averaging,
+        which seldom certifies a `tol` below 1e-3.
+    tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
     max_iter : int, default=1000
-        Largest number of passes over the data.
+        Largest number of iterations; of passes over the data for "lbfgs" and "sgd".
     batch_size : int, default=32
         Examples in a step of "sgd". From n_samples on, each step uses every example once.
     averaging : {"weighted", "none"}, default="weighted"
-        "none" is Algorithm 1 of SVM-GSU with its step size to the letter, for comparison: no
-        centring, no averaging, and the last iterate as it is.
+        Of the iterates of "sgd". "none" is Algorithm 1 of SVM-GSU with its step size to the letter,
+        for comparison: no centring, no averaging, and the last iterate as it is.
     class_weight : dict, "balanced" or None, default=None
         Factors for the weights of each class, as in scikit-learn.
     fit_intercept : bool, default=True
@@ -67,11 +70,12 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the last fit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the mini-batches. One seed gives one result, on any number of threads.
+        Seed of the mini-batches of "sgd". One seed gives one result, on any number of threads.
     n_threads : int or None, default=None
         Number of threads; None uses every processor this process may use.
     verbose : int, default=0
-        If positive, `fit` prints a line of progress after 1, 2, 4, 8, ... passes.
+        If positive, `fit` prints a line of progress after each iteration, for "sgd" after 1, 2, 4,
+        8, ... passes.
 
     Attributes
     ----------
@@ -82,7 +86,7 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order. With two classes, `classes_[1]` is the positive one.
     n_iter_ : int
-        Passes over the data.
+        Iterations; passes over the data for "lbfgs" and "sgd".
     objective_ : float or ndarray of shape (n_classes,)
         lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1.
     suboptimality_ : float or ndarray of shape (n_classes,)
@@ -120,7 +124,7 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         *,
         loss: str = "expected_hinge",
         solver: str = "auto",
-        tol: float = 1e-3,
+        tol: float = 1e-6,
         max_iter: int = 1000,
         batch_size: int = 32,
         averaging: str = "weighted",
@@ -226,17 +230,7 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             n_threads=self.n_threads or 0,
         )
         coef, intercept = self._start(classes, (n_problems, data.shape[1]))
-        result = _core.minimize_sgd(
-            objective,
-            coef=coef,
-            intercept=intercept,
-            batch_size=self.batch_size,
-            max_epochs=self.max_iter,
-            tolerance=self.tol,
-            averaging=self.averaging,
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-            report=_print_progress if self.verbose else None,
-        )
+        result = self._minimize(objective, coef, intercept)
         if not (np.isfinite(result["coef"]).all() and np.isfinite(result["intercept"]).all()):
             raise ValueError(
                 f"the coefficients overflow: features of this size need a C far below {self.C:g}"
@@ -251,14 +245,51 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self.suboptimality_ = float(result["suboptimality"][0]) if one else result["suboptimality"]
         self.status_ = result["message"]
         if not result["converged"]:
-            warnings.warn(
-                f"after {self.n_iter_} passes the certified suboptimality is "
-                f"{np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}; increase max_iter, "
-                "standardise the features, or decrease C",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=3)
         return self
+
+    def _minimize(self, objective: _core.Objective, coef: Array, intercept: Array) -> _core.Result:
+        report = _print_progress if self.verbose else None
+        if self.solver == "sgd":
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            return _core.minimize_sgd(
+                objective,
+                coef=coef,
+                intercept=intercept,
+                batch_size=self.batch_size,
+                max_epochs=self.max_iter,
+                tolerance=self.tol,
+                averaging=self.averaging,
+                seed=int(seed),
+                report=report,
+            )
+        minimize = {
+            "auto": _core.minimize,
+            "lbfgs": _core.minimize_lbfgs,
+            "interior_point": _core.minimize_interior_point,
+        }[self.solver]
+        return minimize(
+            objective,
+            coef=coef,
+            intercept=intercept,
+            max_iterations=self.max_iter,
+            tolerance=self.tol,
+            report=report,
+        )
+
+    def _complaint(self) -> str:
+        """Say what an unconverged fit lacks, and what to do."""
+        if not np.any(self.coef_):
+            return (
+                "the objective is least at w = 0, where only the larger class is predicted: the "
+                "errors are large and the classes unbalanced; try class_weight='balanced' or a "
+                "larger C"
+            )
+        return (
+            f"after {self.n_iter_} iterations the certified suboptimality is "
+            f"{np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}; increase max_iter or "
+            "tol, or standardise the features"
+        )
 
     def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
         """Return the most likely class label of each example.
@@ -318,7 +349,7 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
 def _print_progress(epochs: int, objective: float, suboptimality: float) -> None:
     print(
-        f"pass {epochs:>7}   objective {objective:.8e}   "
+        f"iteration {epochs:>7}   objective {objective:.8e}   "
         f"certified suboptimality {suboptimality:.1e}",
         flush=True,
     )

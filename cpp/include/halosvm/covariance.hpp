@@ -45,8 +45,16 @@ class Covariances {
   virtual void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
                                      double* scratch) const = 0;
 
-  /// out(i) = tr S_i, length rows.count.
-  virtual void traces(const Rows& rows, VectorRef out, double* scratch) const = 0;
+  /// out(i, :) = S_i w for one w; out: rows.count x n_features.
+  virtual void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const = 0;
+
+  /// sum += sum_i a(i) S_i; a: rows.count, sum: n_features x n_features, of which at least the lower triangle is right.
+  virtual void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                     double* scratch) const = 0;
+
+  /// sum += sum_i a(i) diag(S_i); a: rows.count, sum: n_features.
+  virtual void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                      double* scratch) const = 0;
 
   /// Asks the processor to bring an example's covariance into its cache.
   virtual void prefetch(Index row) const = 0;

@@ -118,6 +118,9 @@ inline double normal_cdf(double z) {
   return z < 0.0 ? upper : 1.0 - upper;
 }
 
+/// The t with Phi(-t) = p for 0 < p <= 1/2, by Halley's method on Phi(-t) from a rough start; t <= 37.5.
+double normal_upper_quantile(double p);
+
 /// The ratio m / s together with its rounding error: m / s = value + error to about 100 bits.
 struct Ratio {
   double value;

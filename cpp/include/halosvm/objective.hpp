@@ -33,15 +33,23 @@ struct Labels {
 /// Value and gradient of J, one row or entry for each problem.
 struct Gradient {
   Vector value;
+  Vector slope;      ///< sum_i c_i psi_m, the part of a dual bound that is linear in the dual variables
+  Vector curvature;  ///< sum_i c_i psi_s / s
   Matrix coef;
   Vector intercept;
 
   Gradient(Index n_problems, Index n_features)
-      : value(n_problems), coef(n_problems, n_features), intercept(n_problems) {
+      : value(n_problems),
+        slope(n_problems),
+        curvature(n_problems),
+        coef(n_problems, n_features),
+        intercept(n_problems) {
     set_zero();
   }
   void set_zero() {
     value.setZero();
+    slope.setZero();
+    curvature.setZero();
     coef.setZero();
     intercept.setZero();
   }
@@ -64,6 +72,12 @@ class Objective {
   bool fit_intercept() const { return fit_intercept_; }
   const Gaussians& data() const { return data_; }
   const Execution& execution() const { return execution_; }
+  /// False when the loss ignores covariances.
+  bool uses_spread() const { return loss_->uses_spread(); }
+  /// Whether no example has a spread: the loss ignores covariances, or there are none.
+  bool all_certain() const { return !uses_spread() || data_.covariances().row_bytes() == 0; }
+  /// y_i in problem \p k.
+  double sign(Index row, Index k) const { return labels_.sign(row, k); }
   /// c_i, normalised.
   double weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_scale_ : weight_scale_; }
 
@@ -78,10 +92,17 @@ class Objective {
   /// examples it is the middle. \param guess where to start the search, n_problems. Defined in bias.cpp.
   Vector exact_bias(const ConstMatrixRef& W, const ConstVectorRef& guess) const;
 
-  /// A number that no value of J goes below, for each problem: J - |grad_W J|^2 / (2 lam) at (W, exact bias) (spec
-  /// A.8). Where the loss has kinks there, the same of its smooth upper bounds with spread floors 0.1, 0.01 and 0.001,
-  /// less the floor over sqrt(2 pi) (spec A.7). \param b the exact bias of W.
+  /// The dual bound D <= J* of the hinge and the expected hinge for each problem, from the value and gradient \p at of
+  /// this objective, or of a \ref smoothed one, at (W, its exact bias): with theta_i = psi_m (spec A.8)
+  ///     D = sum_i c_i theta_i - |lam w - grad_w J|^2 / (2 lam).
+  Vector dual_bound(const ConstMatrixRef& W, const Gradient& at) const;
+
+  /// The best dual bound at W; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
+  /// \param b where the searches for the exact bias start.
   Vector lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const;
+
+  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi).
+  Objective smoothed(double floor) const;
 
   /// Memory for the passes over one block; made once for each thread.
   class Workspace {
@@ -103,8 +124,6 @@ class Objective {
 
  private:
   class Bias;
-  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi).
-  Objective smoothed(double floor) const;
   /// Fills work.m_ and work.s_ for a block; returns the block of means.
   ConstMatrixMap margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
                          Workspace& work) const;

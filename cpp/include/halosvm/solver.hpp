@@ -3,14 +3,18 @@
 #pragma once
 
 #include "halosvm/linear_model.hpp"
+#include "halosvm/objective.hpp"
 #include "halosvm/types.hpp"
+
+#include <functional>
 
 namespace halosvm {
 
 /// How a run ended.
 enum class Status {
-  converged,      ///< The certified suboptimality of every problem is within the tolerance.
-  max_iterations  ///< The allowed number of passes or steps ended first.
+  converged,       ///< The certified suboptimality of every problem is within the tolerance.
+  max_iterations,  ///< The allowed number of passes or steps ended first.
+  zero_model       ///< The objective is least at w = 0: the model knows only the larger class (spec A.6).
 };
 
 /// One sentence for each status.
@@ -23,6 +27,13 @@ struct Progress {
   double suboptimality;  ///< largest certified (J - J*) / J* over the problems
 };
 
+/// Settings of the solvers that read all examples in each iteration.
+struct BatchSettings {
+  Index max_iterations = 1000;
+  double tolerance = 1e-6;                      ///< stop when the certified (J - J*) / J* of every problem is below
+  std::function<void(const Progress&)> report;  ///< called on the calling thread after each iteration
+};
+
 struct Result {
   LinearModel model;
   Vector objective;      ///< J for each problem
@@ -31,5 +42,18 @@ struct Result {
   Index epochs = 0;      ///< the same in passes over the data, rounded up
   Status status = Status::max_iterations;
 };
+
+/// Throws std::invalid_argument unless the start fits the objective and is finite.
+void check_start(const Objective& objective, const LinearModel& start);
+
+/// Evaluates result.model: fills in objective, suboptimality and status.
+/// \param lower a bound on J* from below for each problem.
+void certify(const Objective& objective, const Vector& lower, double tolerance, Result& result);
+
+/// The default. L-BFGS needs 8 to 30 passes where examples are uncertain, but hundreds where they are nearly certain;
+/// interior points need 7 to 40 iterations there, of n_features / 8 passes each. So certain data go to interior points,
+/// other data to L-BFGS, and to interior points when that has not converged soon. Beyond 4,000 features, where a
+/// Hessian is too large, L-BFGS does all.
+Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm

@@ -6,7 +6,7 @@
 
 namespace halosvm {
 
-using Index = Eigen::Index;
+using Eigen::Index;
 
 /// Row-major matrix: one row per example, or one row per problem (one-vs-rest).
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

@@ -24,8 +24,20 @@ void DiagonalCovariances::add_weighted_products(const Rows& rows, const ConstMat
   sum += totals.cwiseProduct(W);
 }
 
-void DiagonalCovariances::traces(const Rows& rows, VectorRef out, double* scratch) const {
-  out = variances_.block(rows, scratch).rowwise().sum();
+void DiagonalCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
+  out = variances_.block(rows, scratch).array().rowwise() * w.transpose().array();
+}
+
+void DiagonalCovariances::add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                                double* scratch) const {
+  VectorMap total(scratch, n_features());
+  total.noalias() = variances_.block(rows, scratch + n_features()).transpose() * a;
+  sum.diagonal() += total;
+}
+
+void DiagonalCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                                 double* scratch) const {
+  sum.noalias() += variances_.block(rows, scratch).transpose() * a;
 }
 
 void DiagonalCovariances::check(const std::string& argument, const Execution& execution) const {

@@ -95,11 +95,36 @@ void FullCovariances::add_weighted_products(const Rows& rows, const ConstMatrixR
   }
 }
 
-void FullCovariances::traces(const Rows& rows, VectorRef out, double* scratch) const {
+void FullCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  for (Index i = 0; i < rows.count; ++i) {
+    for (Index begin = 0; begin < d; begin += strip) {
+      const Index count = std::min(strip, d - begin);
+      const ConstMatrixMap S = matrices_.block({rows[i] * d + begin, count}, scratch + strip);
+      out.row(i).segment(begin, count).transpose().noalias() = S * w;
+    }
+  }
+}
+
+void FullCovariances::add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                            double* scratch) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  for (Index i = 0; i < rows.count; ++i) {
+    if (a(i) == 0.0) continue;
+    for (Index begin = 0; begin < d; begin += strip) {
+      const Index count = std::min(strip, d - begin);
+      sum.middleRows(begin, count) += a(i) * matrices_.block({rows[i] * d + begin, count}, scratch + strip);
+    }
+  }
+}
+
+void FullCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                             double* scratch) const {
   const Index d = n_features();
   for (Index i = 0; i < rows.count; ++i) {
-    out(i) = 0.0;
-    for (Index j = 0; j < d; ++j) out(i) += *matrices_.values((rows[i] * d + j) * d + j, 1, scratch);
+    for (Index j = 0; j < d; ++j) sum(j) += a(i) * *matrices_.values((rows[i] * d + j) * d + j, 1, scratch);
   }
 }
 

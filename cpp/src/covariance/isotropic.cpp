@@ -21,8 +21,20 @@ void IsotropicCovariances::add_weighted_products(const Rows& rows, const ConstMa
   for (Index k = 0; k < W.rows(); ++k) sum.row(k) += a.row(k).dot(t.transpose()) * W.row(k);
 }
 
-void IsotropicCovariances::traces(const Rows& rows, VectorRef out, double* scratch) const {
-  out = static_cast<double>(n_features()) * ConstVectorMap(variances_.block(rows, scratch).data(), rows.count);
+void IsotropicCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
+  const ConstVectorMap t(variances_.block(rows, scratch).data(), rows.count);
+  out.noalias() = t * w.transpose();
+}
+
+void IsotropicCovariances::add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                                 double* scratch) const {
+  const ConstVectorMap t(variances_.block(rows, scratch).data(), rows.count);
+  sum.diagonal().array() += a.dot(t);
+}
+
+void IsotropicCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                                  double* scratch) const {
+  sum.array() += a.dot(ConstVectorMap(variances_.block(rows, scratch).data(), rows.count));
 }
 
 void IsotropicCovariances::check(const std::string& argument, const Execution& execution) const {

@@ -49,7 +49,7 @@ Index LowRankCovariances::row_bytes() const {
 
 Index LowRankCovariances::scratch_size(const BlockShape& shape) const {
   const Index strip = strip_rows(n_features(), largest_rank_) * largest_rank_;
-  return std::max(2 * largest_rank_ + strip, diagonal_ ? diagonal_->scratch_size(shape) : 0);
+  return std::max(2 * largest_rank_ + 2 * strip, diagonal_ ? diagonal_->scratch_size(shape) : 0);
 }
 
 ConstMatrixMap LowRankCovariances::factor(Index row, Index begin, Index count, double* scratch) const {
@@ -108,17 +108,51 @@ void LowRankCovariances::add_weighted_products(const Rows& rows, const ConstMatr
   }
 }
 
-void LowRankCovariances::traces(const Rows& rows, VectorRef out, double* scratch) const {
+void LowRankCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
   if (diagonal_) {
-    diagonal_->traces(rows, out, scratch);
+    diagonal_->products(rows, w, out, scratch);
   } else {
     out.setZero();
   }
   const Index strip = strip_rows(n_features(), largest_rank_);
   for (Index i = 0; i < rows.count; ++i) {
+    const Index r = rank(rows[i]);
+    VectorMap p(scratch, r);
+    project(rows[i], w, p, scratch + r);
     for (Index begin = 0; begin < n_features(); begin += strip) {
       const Index count = std::min(strip, n_features() - begin);
-      out(i) += factor(rows[i], begin, count, scratch).squaredNorm();
+      out.row(i).segment(begin, count).transpose().noalias() += factor(rows[i], begin, count, scratch + r) * p;
+    }
+  }
+}
+
+void LowRankCovariances::add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                               double* scratch) const {
+  if (diagonal_) diagonal_->add_weighted_matrices(rows, a, sum, scratch);
+  const Index strip = strip_rows(n_features(), largest_rank_);
+  double* other = scratch + strip * largest_rank_;
+  for (Index i = 0; i < rows.count; ++i) {
+    if (a(i) == 0.0) continue;
+    for (Index row = 0; row < n_features(); row += strip) {
+      const Index height = std::min(strip, n_features() - row);
+      const ConstMatrixMap left = factor(rows[i], row, height, scratch);
+      for (Index column = 0; column <= row; column += strip) {
+        const Index width = std::min(strip, n_features() - column);
+        sum.block(row, column, height, width).noalias() +=
+            a(i) * left * factor(rows[i], column, width, other).transpose();
+      }
+    }
+  }
+}
+
+void LowRankCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                                double* scratch) const {
+  if (diagonal_) diagonal_->add_weighted_diagonals(rows, a, sum, scratch);
+  const Index strip = strip_rows(n_features(), largest_rank_);
+  for (Index i = 0; i < rows.count; ++i) {
+    for (Index begin = 0; begin < n_features(); begin += strip) {
+      const Index count = std::min(strip, n_features() - begin);
+      sum.segment(begin, count) += a(i) * factor(rows[i], begin, count, scratch).rowwise().squaredNorm();
     }
   }
 }

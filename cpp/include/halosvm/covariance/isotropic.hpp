@@ -18,7 +18,9 @@ class IsotropicCovariances final : public Covariances {
                 double* scratch) const override;
   void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
                              double* scratch) const override;
-  void traces(const Rows& rows, VectorRef out, double* scratch) const override;
+  void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const override;
+  void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum, double* scratch) const override;
+  void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
   void prefetch(Index row) const override { variances_.prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override;
 
