@@ -1,0 +1,110 @@
+/// \file
+/// The examples' side of the interior-point method: their dual variables, and the passes over the data that add up
+/// Newton's system and spread its solution back over the examples. Private to interior_point.cpp.
+#pragma once
+
+#include "halosvm/loss.hpp"
+#include "halosvm/objective.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace halosvm {
+
+/// The dual variable of one example and the multipliers of its bounds.
+struct Dual {
+  double theta;  ///< 0 < theta < 1
+  double rest;   ///< 1 - theta, kept apart so that it stays accurate near 0
+  double low;    ///< multiplier r of theta >= 0
+  double high;   ///< multiplier t of theta <= 1
+};
+
+/// What theta r and (1 - theta) t are to become.
+struct Target {
+  double low;
+  double high;
+};
+
+/// Sums over the examples. Vectors have one entry for each feature and a last one for b.
+struct NewtonSums {
+  Matrix hessian;             ///< lower triangle
+  Vector positive;            ///< sum of c (theta y x - phi(q) S w / s) over the examples with y = 1
+  Vector negative;            ///< the same for y = -1
+  Vector right;               ///< right-hand side: of the predictor, or the second-order part of the corrector's
+  Vector centring;            ///< right-hand side per unit of mu
+  double value = 0;           ///< sum of c psi
+  double spread2 = 0;         ///< sum of c s^2; in the passes for a step, of c w'S dw
+  double theta_positive = 0;  ///< sum of c theta, y = 1
+  double theta_negative = 0;
+
+  NewtonSums(Index size, bool with_hessian);
+  void add(const NewtonSums& other);
+};
+
+class NewtonSystem {
+ public:
+  /// For one problem, with means seen from \p centre.
+  NewtonSystem(const Objective& objective, Index problem, Vector centre);
+
+  /// sum of c y (x - centre), and the weights of the two classes.
+  Vector slope_at_zero() const;
+  double class_weight(bool positive) const;
+
+  /// Dual variables in the middle of their bounds, with theta by class, for the scores w'(x - centre) + b.
+  void start(const Matrix& w, double b, double theta_positive, double theta_negative);
+
+  /// Hessian and gradients at (w, b) and the present dual variables, and the predictor's right-hand side.
+  NewtonSums assemble(const Matrix& w, double b);
+
+  /// The step of theta towards complementarity 0 that goes with a step du of (w, b), and from it the two parts of the
+  /// corrector's right-hand side.
+  NewtonSums predict(const Matrix& w, const Vector& du);
+
+  /// The step of theta towards complementarity \p mu with the predictor's second-order terms; returns sum c w'S dw.
+  double correct(const Matrix& w, const Vector& du, double mu);
+
+  /// The longest step not above \p length that keeps all dual variables >= 0.
+  double longest_step(double length) const;
+
+  /// sum of c (theta r + (1 - theta) t) after a step of that length; 0 for now.
+  double complementarity(double length) const;
+
+  /// Takes the step.
+  void move(double length);
+
+ private:
+  struct Memory;
+  template <class Body>
+  NewtonSums reduce(bool with_hessian, const Body& body) const;
+
+  double weight(Index row) const { return objective_.weight(row); }
+  double sign(Index row) const { return objective_.sign(row, problem_); }
+  Target target(Index row) const;
+  void margins(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, double b, Memory& memory) const;
+  void add_examples(const Rows& rows, Memory& memory, NewtonSums& sum);
+  void add_gradients(const Rows& rows, const ConstMatrixMap& X, Memory& memory, NewtonSums& sum) const;
+  void add_hessian(const Rows& rows, Memory& memory, NewtonSums& sum) const;
+  NewtonSums step(const Matrix& w, const Vector& du, bool with_corrector);
+  void add_slopes(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, Index which, Memory& memory,
+                  Vector& sum) const;
+
+  const Objective& objective_;
+  std::shared_ptr<const Loss> loss_ = make_loss("expected_hinge");  ///< equals the hinge where s = 0
+  Index problem_;
+  Index n_;
+  Index d_;
+  Index block_;
+  Index lane_rows_;
+  bool spread_;
+  Vector centre_;
+  std::vector<Dual> duals_;
+  Vector excess_;     ///< m - s q
+  Vector stiffness_;  ///< D = r / theta + t / (1 - theta) + s / phi(q)
+  Vector ratio_;      ///< q / s, or 0; empty when all examples are certain
+  Vector dtheta_;     ///< the present step of theta
+  Vector predicted_;  ///< the predictor's
+  double mu_ = 0.0;   ///< what the present step aims at
+  bool corrected_ = false;
+};
+
+}  // namespace halosvm
