@@ -14,9 +14,11 @@ Gaussians::Gaussians(const Table& means, std::shared_ptr<const Covariances> cova
 }
 
 Index Gaussians::block_rows() const {
-  constexpr Index block_bytes = 32768;
+  constexpr Index first_level = 32768;
+  constexpr Index second_level = 524288;
   const Index row_bytes = std::max<Index>(1, means_.row_bytes() + covariances_->row_bytes());
-  return std::clamp<Index>(block_bytes / row_bytes, 4, 256);
+  const Index rows = std::max(first_level / row_bytes, std::min<Index>(16, second_level / row_bytes));
+  return std::clamp<Index>(rows, 1, 256);
 }
 
 void Gaussians::check(const std::string& argument, const Execution& execution) const {

@@ -21,7 +21,8 @@ class Gaussians {
   const Table& means() const { return means_; }
   const Covariances& covariances() const { return *covariances_; }
 
-  /// Rows that make a block of about 32 KiB, between 4 and 256: small enough for the cache, large enough to vectorise.
+  /// Rows of a block, 1 to 256: those that fit into 32 KiB, or up to 16 that fit into 512 KiB, so that a block stays in
+  /// the cache while it is worked on and weights are not read anew for every few rows.
   Index block_rows() const;
 
   /// Throws unless all means are finite and at most 1e150 in size.
