@@ -59,10 +59,8 @@ def covariances() -> np.ndarray:
 def main(path: str) -> None:
     """Fit both classifiers and write the picture."""
     X = Gaussians(MEANS, cov=Covariances.full(covariances()))
-    uncertain = UncertainSVC(C=10.0, random_state=0, max_iter=20000).fit(X, LABELS)
-    plain = UncertainSVC(C=10.0, loss="hinge", random_state=0, max_iter=20000, tol=0.05).fit(
-        MEANS, LABELS
-    )
+    uncertain = UncertainSVC(C=10.0).fit(X, LABELS)
+    plain = UncertainSVC(C=10.0, loss="hinge").fit(MEANS, LABELS)
 
     figure, axes = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
     for mean, (a, b), angle, label in zip(MEANS, WIDTHS, ANGLES, LABELS, strict=True):

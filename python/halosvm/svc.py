@@ -113,7 +113,7 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     >>> from halosvm import UncertainSVC
     >>> X = np.array([[-1.0, 0.0], [-2.0, 1.0], [1.0, 0.0], [2.0, -1.0]])
     >>> errors = np.array([[0.1, 2.0], [0.1, 2.0], [0.1, 2.0], [0.1, 2.0]])
-    >>> clf = UncertainSVC(C=10.0, random_state=0).fit(X, [0, 0, 1, 1], X_std=errors)
+    >>> clf = UncertainSVC(C=10.0).fit(X, [0, 0, 1, 1], X_std=errors)
     >>> clf.predict([[0.5, 3.0]])
     array([1])
     """
