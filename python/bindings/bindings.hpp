@@ -51,6 +51,13 @@ inline void require_ndim(const py::array& array, const std::string& argument, py
   }
 }
 
+inline LinearModel model_of(const Matrix& coef, const Vector& intercept) {
+  LinearModel model;
+  model.coef = coef;
+  model.intercept = intercept;
+  return model;
+}
+
 /// Runs on \p n_threads threads (0: all) and lets Python's signal handlers raise, as Ctrl-C does.
 inline Execution interruptible(int n_threads) {
   return {n_threads, [] {

@@ -1,18 +1,6 @@
 #include "bindings.hpp"
 
-#include <utility>
-
 namespace halosvm::bindings {
-namespace {
-
-LinearModel model_of(const Matrix& coef, const Vector& intercept) {
-  LinearModel model;
-  model.coef = coef;
-  model.intercept = intercept;
-  return model;
-}
-
-}  // namespace
 
 void bind_linear_model(py::module_& module) {
   module.def(

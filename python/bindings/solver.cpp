@@ -35,13 +35,6 @@ std::function<void(const Progress&)> reporter(const py::object& report) {
   };
 }
 
-LinearModel model_of(const Matrix& coef, const Vector& intercept) {
-  LinearModel model;
-  model.coef = coef;
-  model.intercept = intercept;
-  return model;
-}
-
 /// Binds a solver that reads all examples in each iteration.
 template <class Solver>
 void bind_batch(py::module_& module, const char* name, Solver solver, const char* doc) {
