@@ -1,3 +1,17 @@
+# What every build of the core has in common, whatever its compiler flags.
+function(halosvm_core_properties target)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/include>
+    $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${target} PUBLIC Eigen3::Eigen Threads::Threads)
+  target_compile_features(${target} PUBLIC cxx_std_17)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
 # Compiler flags of everything built here; none of them reaches those who link the library.
 function(halosvm_compile_options target)
   if(MSVC)

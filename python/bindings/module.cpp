@@ -1,8 +1,8 @@
-// Table of contents of halosvm._core.
+// Table of contents of halosvm._core, compiled as halosvm._core_<isa> once for each instruction set.
 
 #include "bindings.hpp"
 
-PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+PYBIND11_MODULE(HALOSVM_MODULE, module, pybind11::mod_gil_not_used()) {
   using namespace halosvm::bindings;  // NOLINT(google-build-using-namespace)
   module.doc() = "The compiled core of halosvm; private, its functions may change at any time.";
   bind_normal(module);
@@ -12,4 +12,5 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   bind_solver(module);
   bind_linear_model(module);
   bind_calibration(module);
+  bind_config(module);
 }

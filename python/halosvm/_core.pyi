@@ -138,3 +138,13 @@ def fit_platt(
     decision: _Doubles, positive: NDArray[np.bool_], weights: _Doubles | None = None
 ) -> tuple[float, float]: ...
 def platt_probability(mean: _Doubles, std: _Doubles, slope: float, offset: float) -> Any: ...
+
+# config
+class _BuildInfo(TypedDict):
+    isa: str
+    compiler: str
+    eigen: str
+    pybind11: str
+
+def build_info() -> _BuildInfo: ...
+def thread_count() -> int: ...

@@ -1,0 +1,3 @@
+# Types of the module that is asked for the processor before a build of the core is chosen.
+
+def x86_64_level() -> int: ...
