@@ -5,6 +5,7 @@ Every training example is a Gaussian, a mean with a covariance, instead of a poi
 
 from halosvm import reference
 from halosvm.calibration import PlattScaling
+from halosvm.config import show_config
 from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
 from halosvm.model_file import load_model, save_model
@@ -20,4 +21,5 @@ __all__ = [
     "load_model",
     "reference",
     "save_model",
+    "show_config",
 ]
