@@ -34,6 +34,12 @@ struct Slope {
   }
 };
 
+/// A root of g and -dg/db there.
+struct Root {
+  double b;
+  double decrease;
+};
+
 }  // namespace
 
 /// One problem: where each example's margin deficit vanishes, t_i = y_i - w'x_i, and its spread. m_i = y_i (t_i - b).
@@ -41,8 +47,8 @@ class Objective::Bias {
  public:
   Bias(const Objective& objective, Index problem, const ConstMatrixRef& W)
       : objective_(objective), problem_(problem), kinks_(static_cast<std::size_t>(objective.n_samples())) {
-    // Many spreads are kept in single precision: the rounding errors average out (below 1e-10 in g for 1e5 examples),
-    // and the memory stays below 5 % of even narrow data.
+    // Many spreads are kept in single precision, so that the memory stays below 5 % of even narrow data; exact_bias
+    // removes what the rounding does to the root.
     if (objective.n_samples() > 100000) {
       narrow_.resize(kinks_.size());
     } else {
@@ -51,7 +57,7 @@ class Objective::Bias {
     measure(W);
   }
 
-  double solve(double guess) const {
+  Root solve(double guess) const {
     double low = infinity;
     double high = -infinity;
     double widest = 0.0;
@@ -68,17 +74,19 @@ class Objective::Bias {
     for (int iteration = 0; iteration < 500; ++iteration) {
       const Slope at = slope(b, low, high);
       if (at.g + 0.5 * at.jump >= -zero_slope && at.g - 0.5 * at.jump <= zero_slope) {
-        return all_certain ? middle(b, at) : b;
+        return {all_certain ? middle(b, at) : b, at.decrease};
       }
       const bool to_the_right = at.g > 0.0;
       (to_the_right ? low : high) = b;
       const double next = propose(b, at, low, high, std::abs(at.g) > 0.5 * last);
-      if (next == b || !(high > low)) return b;
+      if (next == b || !(high > low)) return {b, at.decrease};
       last = std::abs(at.g);
       b = next;
     }
-    return b;
+    return {b, 0.0};
   }
+
+  bool rounded() const { return wide_.empty(); }
 
  private:
   double spread(std::size_t i) const { return wide_.empty() ? static_cast<double>(narrow_[i]) : wide_[i]; }
@@ -191,7 +199,23 @@ class Objective::Bias {
 Vector Objective::exact_bias(const ConstMatrixRef& W, const ConstVectorRef& guess) const {
   Vector b = Vector::Zero(W.rows());
   if (!fit_intercept_) return b;
-  for (Index k = 0; k < W.rows(); ++k) b(k) = Bias(*this, k, W).solve(guess(k));
+  Vector decrease(W.rows());
+  bool rounded = false;
+  for (Index k = 0; k < W.rows(); ++k) {
+    const Bias bias(*this, k, W);
+    const Root root = bias.solve(guess(k));
+    b(k) = root.b;
+    decrease(k) = root.decrease;
+    rounded = rounded || bias.rounded();
+  }
+  if (rounded && uses_spread()) {  // one Newton step with the spreads themselves
+    constexpr double small = 1e-6;
+    Gradient at(W.rows(), n_features());
+    value_and_gradient(W, b, at);
+    for (Index k = 0; k < W.rows(); ++k) {
+      if (decrease(k) > 0.0 && std::abs(at.intercept(k)) < small) b(k) -= at.intercept(k) / decrease(k);
+    }
+  }
   return b;
 }
 

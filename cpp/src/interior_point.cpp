@@ -86,7 +86,8 @@ class InteriorPoint {
  private:
   /// The direction of a naive Gaussian rule, of unit size, and dual variables in the middle of their bounds.
   void start(const Vector& variance) {
-    w_.row(0) = system_.slope_at_zero().cwiseQuotient(variance).transpose();
+    const double constant = 1e-20 * variance.maxCoeff();  // rounding alone gives a constant feature a variance
+    w_.row(0) = (variance.array() > constant).select(system_.slope_at_zero().cwiseQuotient(variance), 0.0).transpose();
     const double width = std::sqrt(w_.row(0).cwiseAbs2().dot(variance.transpose()));
     const double radius = 1.0 / std::sqrt(objective_.regularisation());
     if (width > 0.0 && std::isfinite(width)) {

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t memory_pairs = 20;
 constexpr double smallest_floor = 1e-6;
+constexpr Index few_passes = 30;    ///< a minimum with small but finite scores is certified before
+constexpr Index patience = 250;     ///< passes after which kinks are taken for the reason why there is no end
+constexpr double no_slope = 1e-10;  ///< a slope in b that is only rounding
 
 /// One problem's walk over u = (w, intercept for centred means). It proposes a point; whoever owns the data evaluates
 /// it and reports value and gradient.
@@ -167,20 +170,25 @@ class Lbfgs {
       if (balanced || !objective_.fit_intercept()) note_bounds();
       result.steps = pass;
       if (settings_.report) settings_.report({pass, gradient_.value.maxCoeff(), gap()});
-      if (gap() <= settings_.tolerance || pass >= settings_.max_iterations || all_exhausted() || vanishing()) break;
+      if (gap() <= settings_.tolerance || pass >= settings_.max_iterations || all_exhausted() || vanishing(pass)) break;
 
-      const bool near = near_optimum();
-      if (balanced && near && floor_ > 0.0 && floor_ > smallest_floor) {
-        set_floor(0.3 * floor_);
-        for (Descent& walk : walks_) walk.restart();
+      if (floor_ == 0.0 && ((balanced && kinked()) || pass == patience)) {  // some examples are certain after all
+        lower_the_floor(0.1);
         balanced = false;
         continue;
       }
-      observe();
+      const std::vector<bool> near_each = near_optimum();
+      const bool near = std::all_of(near_each.begin(), near_each.end(), [](bool one) { return one; });
+      if ((balanced || !objective_.fit_intercept()) && near && floor_ > 0.0 && floor_ > smallest_floor) {
+        lower_the_floor(0.3 * floor_);
+        balanced = false;
+        continue;
+      }
+      observe(near_each, near);
       balanced = near && !balanced && objective_.fit_intercept();
       if (balanced) balance();
     }
-    const bool zero = vanishing();
+    const bool zero = vanishing(result.steps);
     result.model.coef = zero ? Matrix::Zero(n_problems_, d_) : best_coef_;
     result.model.intercept = objective_.exact_bias(result.model.coef, best_intercept_);
     certify(objective_, lower_.cwiseMax(0.0), settings_.tolerance, result);
@@ -196,6 +204,15 @@ class Lbfgs {
     floor_ = floor;
     current_ = floor > 0.0 ? objective_.smoothed(floor) : objective_;
   }
+
+  /// Another function from here on.
+  void lower_the_floor(double floor) {
+    set_floor(floor);
+    for (Descent& walk : walks_) walk.restart();
+  }
+
+  /// Whether the exact bias is at a kink, where the gradient does not vanish.
+  bool kinked() const { return objective_.fit_intercept() && gradient_.intercept.cwiseAbs().maxCoeff() > no_slope; }
 
   LinearModel trial_model() const {
     LinearModel model(n_problems_, d_);
@@ -222,7 +239,13 @@ class Lbfgs {
     }
   }
 
-  void note_bounds() { lower_ = lower_.cwiseMax(current_.dual_bound(model_.coef, gradient_)); }
+  /// A dual bound needs sum c theta y = 0, which the exact bias gives except at kinks.
+  void note_bounds() {
+    const Vector bound = current_.dual_bound(model_.coef, gradient_, centre_);
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (std::abs(gradient_.intercept(k)) <= no_slope) lower_(k) = std::max(lower_(k), bound(k));
+    }
+  }
 
   /// Certified suboptimality of the worst problem.
   double gap() const {
@@ -233,21 +256,25 @@ class Lbfgs {
     return worst;
   }
 
-  /// Whether, but for the bias, the smooth problem of this floor is solved: to the tolerance, or to a tenth of the gap
-  /// that the floor itself leaves.
-  bool near_optimum() const {
-    const Vector bound = current_.dual_bound(model_.coef, gradient_);
+  /// Whether, but for the bias, the smooth problems of this floor are solved: to the tolerance, or to a tenth of the
+  /// gap that the floor itself leaves.
+  std::vector<bool> near_optimum() const {
+    const Vector bound = current_.dual_bound(model_.coef, gradient_, centre_);
+    std::vector<bool> near;
     for (Index k = 0; k < n_problems_; ++k) {
       const double open = gradient_.coef.row(k).squaredNorm() / (2.0 * objective_.regularisation());
       const double target = std::max(0.5 * settings_.tolerance * gradient_.value(k),
                                      floor_ > 0.0 ? 0.1 * (gradient_.value(k) - bound(k)) : 0.0);
-      if (open > target) return false;
+      near.push_back(open <= target);
     }
-    return true;
+    return near;
   }
 
-  void observe() {
+  /// Moves the walks on. Those that are near wait for the others: steps that only rounding decides would make results
+  /// depend on the instruction set.
+  void observe(const std::vector<bool>& near, bool all_near) {
     for (Index k = 0; k < n_problems_; ++k) {
+      if (near[static_cast<std::size_t>(k)] && !all_near) continue;
       Vector gradient(d_ + 1);
       gradient << gradient_.coef.row(k).transpose() - gradient_.intercept(k) * centre_, gradient_.intercept(k);
       walks_[static_cast<std::size_t>(k)].observe(gradient_.value(k), gradient, gradient_.curvature(k));
@@ -271,9 +298,9 @@ class Lbfgs {
   }
 
   /// Whether all scores have shrunk to nothing. The gradient does not vanish there, since spreads have a kink at w = 0.
-  bool vanishing() const {
+  bool vanishing(Index pass) const {
     constexpr double nothing = 1e-6;
-    return floor_ == 0.0 && std::all_of(walks_.begin(), walks_.end(), [&](const Descent& walk) {
+    return pass >= few_passes && floor_ == 0.0 && std::all_of(walks_.begin(), walks_.end(), [&](const Descent& walk) {
              return walk.has_moved() && walk.at().head(d_).cwiseAbs2().dot(variance_.head(d_)) < nothing * nothing;
            });
   }

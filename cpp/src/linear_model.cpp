@@ -62,7 +62,10 @@ void decision_std(const LinearModel& model, const Covariances& covariances, Matr
 
 double side_probability(double mean, double std) {
   if (std < smallest_spread) return mean > 0.0 ? 1.0 : (mean < 0.0 ? 0.0 : 0.5);
-  return normal_cdf(mean / std);
+  const Ratio z = exact_ratio(mean, std);
+  const bool below = z.value < 0.0;
+  const double upper = normal_tail(below ? -z.value : z.value, below ? -z.error : z.error).upper;
+  return below ? upper : 1.0 - upper;
 }
 
 }  // namespace halosvm

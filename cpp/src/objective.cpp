@@ -2,6 +2,7 @@
 
 #include "halosvm/check.hpp"
 #include "halosvm/covariance/zero.hpp"
+#include "halosvm/moments.hpp"
 
 #include <cmath>
 #include <utility>
@@ -186,22 +187,24 @@ Objective Objective::smoothed(double floor) const {
   return smooth;
 }
 
-Vector Objective::dual_bound(const ConstMatrixRef& W, const Gradient& at) const {
-  return at.slope - (regularisation_ * W - at.coef).rowwise().squaredNorm() / (2.0 * regularisation_);
+Vector Objective::dual_bound(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const {
+  const Matrix dual_w = regularisation_ * W - at.coef + at.intercept * centre.transpose();
+  return at.slope - dual_w.rowwise().squaredNorm() / (2.0 * regularisation_);
 }
 
 Vector Objective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {
   constexpr double no_gradient = 1e-10;  // a larger slope in b means a kink that the gradient does not resolve
+  const Vector centre = moments(*this).centre;
   Gradient at(W.rows(), n_features());
   Vector best = Vector::Zero(W.rows());  // J is never negative
   value_and_gradient(W, exact_bias(W, b), at);
-  if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at));
+  if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
   if (loss_->uses_spread() && best.minCoeff() > 0.0) return best;
 
   for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
     const Objective smooth = smoothed(floor);
     smooth.value_and_gradient(W, smooth.exact_bias(W, b), at);
-    best = best.cwiseMax(dual_bound(W, at));
+    best = best.cwiseMax(dual_bound(W, at, centre));
   }
   return best;
 }

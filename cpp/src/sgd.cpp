@@ -39,7 +39,7 @@ class Walk {
         gradient_(1, objective.n_features()),
         w_(start.coef.row(problem)),
         average_(Matrix::Zero(1, objective.n_features())),
-        b_(start.intercept(problem) + w_.row(0).dot(scale.centre)),
+        b_(objective.fit_intercept() ? start.intercept(problem) + w_.row(0).dot(scale.centre) : 0.0),
         rows_(static_cast<std::size_t>(batch_)),
         delay_(settings.averaging == Averaging::weighted ? scale.radius2 / objective.regularisation() : 0.0) {
     for (Index j = 0; j < batch_; ++j) rows_[static_cast<std::size_t>(j)] = draw(0, j);

@@ -32,6 +32,7 @@ void certify(const Objective& objective, const Vector& lower, double tolerance, 
   Gradient at(objective.n_problems(), objective.n_features());
   objective.value_and_gradient(result.model.coef, result.model.intercept, at);
   result.objective = at.value;
+  result.lower_bound = lower;
   result.suboptimality.resize(lower.size());
   for (Index k = 0; k < lower.size(); ++k) {
     const double gap = std::max(0.0, at.value(k) - lower(k));
@@ -39,6 +40,20 @@ void certify(const Objective& objective, const Vector& lower, double tolerance, 
   }
   result.status = result.suboptimality.maxCoeff() <= tolerance ? Status::converged : Status::max_iterations;
 }
+
+namespace {
+
+/// Takes over from another run the models and the bounds that are better.
+void take_better(const Objective& objective, const Result& other, double tolerance, Result& result) {
+  for (Index k = 0; k < result.objective.size(); ++k) {
+    if (!(other.objective(k) < result.objective(k))) continue;
+    result.model.coef.row(k) = other.model.coef.row(k);
+    result.model.intercept(k) = other.model.intercept(k);
+  }
+  certify(objective, result.lower_bound.cwiseMax(other.lower_bound), tolerance, result);
+}
+
+}  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   constexpr Index most_features = 4000;
@@ -54,12 +69,14 @@ Result minimize(const Objective& objective, const LinearModel& start, const Batc
   part.max_iterations = left;
   Result second = minimize_interior_point(objective, start, part);
   Index steps = first.steps + second.steps;
+  take_better(objective, first, settings.tolerance, second);
   if (second.status != Status::converged && steps < settings.max_iterations) {
     // Interior points lose their way where spreads dominate all margins; L-BFGS goes on from the better model.
     part.max_iterations = settings.max_iterations - steps;
-    const bool better = second.objective.sum() < first.objective.sum();
-    second = minimize_lbfgs(objective, better ? second.model : first.model, part);
-    steps += second.steps;
+    Result third = minimize_lbfgs(objective, second.model, part);
+    steps += third.steps;
+    if (third.status != Status::zero_model) take_better(objective, second, settings.tolerance, third);
+    second = third;
   }
   second.steps = steps;
   second.epochs = steps;

@@ -307,8 +307,8 @@ def sgd(
     centre, delay = np.zeros(n_features), 0.0
     if averaging == "weighted":
         centre = c @ X.mean if fit_intercept else centre
-        size = np.square(X.mean - centre).sum(axis=1) + 1.0 + trace(X.covariances)
-        delay = float(c @ size) / lam
+        own = 0.0 if loss == "hinge" else trace(X.covariances)
+        delay = float(c @ (np.square(X.mean - centre).sum(axis=1) + 1.0 + own)) / lam
     w, b = (np.zeros(n_features), 0.0) if start is None else start
     average, b = w, b + float(w @ centre)  # from here on b is the intercept for centred means
     batches: Iterable[Any] = [slice(None)] * steps

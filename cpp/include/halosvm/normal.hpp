@@ -22,13 +22,13 @@ inline constexpr double normal_tail_end = 37.5;
 namespace detail {
 
 inline std::uint64_t bits_of(double x) {
-  std::uint64_t bits;
+  std::uint64_t bits = 0;
   std::memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
 inline double from_bits(std::uint64_t bits) {
-  double x;
+  double x = 0.0;
   std::memcpy(&x, &bits, sizeof x);
   return x;
 }

@@ -94,8 +94,9 @@ class Objective {
 
   /// The dual bound D <= J* of the hinge and the expected hinge for each problem, from the value and gradient \p at of
   /// this objective, or of a \ref smoothed one, at (W, its exact bias): with theta_i = psi_m (spec A.8)
-  ///     D = sum_i c_i theta_i - |lam w - grad_w J|^2 / (2 lam).
-  Vector dual_bound(const ConstMatrixRef& W, const Gradient& at) const;
+  ///     D = sum_i c_i theta_i - |lam w - grad_w J|^2 / (2 lam),
+  /// with the gradient for means seen from \p centre: what is left of dJ/db then does no harm far from the origin.
+  Vector dual_bound(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const;
 
   /// The best dual bound at W; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
   /// \param b where the searches for the exact bias start.

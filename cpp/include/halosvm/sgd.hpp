@@ -10,7 +10,7 @@
 
 namespace halosvm {
 
-enum class Averaging {
+enum class Averaging : std::uint8_t {
   /// Centred means, delayed step size 1 / (lam (t + t0)), iterates averaged with weights proportional to t, and the
   /// exact bias at the end (spec C.3).
   weighted,

@@ -6,12 +6,13 @@
 #include "halosvm/objective.hpp"
 #include "halosvm/types.hpp"
 
+#include <cstdint>
 #include <functional>
 
 namespace halosvm {
 
 /// How a run ended.
-enum class Status {
+enum class Status : std::uint8_t {
   converged,       ///< The certified suboptimality of every problem is within the tolerance.
   max_iterations,  ///< The allowed number of passes or steps ended first.
   zero_model       ///< The objective is least at w = 0: the model knows only the larger class (spec A.6).
@@ -37,6 +38,7 @@ struct BatchSettings {
 struct Result {
   LinearModel model;
   Vector objective;      ///< J for each problem
+  Vector lower_bound;    ///< a number that J of the problem never falls below
   Vector suboptimality;  ///< certified upper bound on (J - J*) / J* for each problem; infinite when nothing is known
   Index steps = 0;       ///< steps taken for the problem that took most
   Index epochs = 0;      ///< the same in passes over the data, rounded up

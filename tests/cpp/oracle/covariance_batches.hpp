@@ -1,0 +1,184 @@
+/// \file
+/// Every covariance kind in every storage, each with the dense matrices it stands for.
+#pragma once
+
+#include "halosvm/halosvm.hpp"
+#include "oracle/random.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace oracle {
+
+using halosvm::Covariances;
+using halosvm::Table;
+
+/// A batch of covariances that owns its numbers.
+struct Batch {
+  std::string name;
+  std::vector<Matrix> dense;  ///< S_i
+  std::shared_ptr<const Covariances> covariances;
+  std::vector<std::shared_ptr<void>> storage;
+
+  /// Takes ownership of numbers that a table or the offsets point to.
+  template <class T>
+  const T* keep(std::vector<T> numbers) {
+    numbers.reserve(1);  // so that no table has a null pointer
+    auto owned = std::make_shared<std::vector<T>>(std::move(numbers));
+    storage.push_back(owned);
+    return owned->data();
+  }
+};
+
+/// Makes batches of n matrices of order d whose numbers are stored as T. The first matrix of each is 0.
+template <class T>
+class BatchMaker {
+ public:
+  BatchMaker(Index n, Index d, std::uint64_t seed) : n_(n), d_(d), random_(seed) {}
+
+  Batch zero() {
+    Batch batch = begin("zero");
+    batch.covariances = std::make_shared<halosvm::ZeroCovariances>(n_, d_);
+    return batch;
+  }
+
+  Batch isotropic(bool squared) {
+    Batch batch = begin(squared ? "isotropic std" : "isotropic variance");
+    const std::vector<T> t = variances(n_, 1);
+    for (Index i = 0; i < n_; ++i) batch.dense[at(i)] = read(t[at(i)], squared) * Matrix::Identity(d_, d_);
+    batch.covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(batch.keep(t), n_, 1, squared), d_);
+    return batch;
+  }
+
+  Batch diagonal(bool squared) {
+    Batch batch = begin(squared ? "diagonal std" : "diagonal variance");
+    batch.covariances = std::make_shared<halosvm::DiagonalCovariances>(add_diagonal(batch, squared));
+    return batch;
+  }
+
+  Batch full() {
+    Batch batch = begin("full");
+    std::vector<T> numbers(at(n_ * d_ * d_));
+    for (Index i = 1; i < n_; ++i) {
+      const Matrix F = random_.normal_matrix(d_, std::max<Index>(1, d_ - 1));  // singular, as they often are
+      const Matrix S = F * F.transpose();
+      for (Index j = 0; j < d_; ++j) {
+        for (Index k = 0; k <= j; ++k) {
+          numbers[at((i * d_ + j) * d_ + k)] = numbers[at((i * d_ + k) * d_ + j)] = static_cast<T>(S(j, k));
+        }
+      }
+      for (Index j = 0; j < d_ * d_; ++j) {
+        batch.dense[at(i)](j / d_, j % d_) = static_cast<double>(numbers[at(i * d_ * d_ + j)]);
+      }
+    }
+    batch.covariances =
+        std::make_shared<halosvm::FullCovariances>(Table(batch.keep(std::move(numbers)), n_ * d_, d_), n_);
+    return batch;
+  }
+
+  /// Diagonal: none, variances or standard deviations.
+  enum class Extra { none, variances, stds };
+
+  Batch low_rank(Index rank, Extra extra) {
+    Batch batch = begin("low rank " + std::to_string(rank));
+    const std::vector<T> factors = factor_numbers(batch, std::vector<Index>(at(n_), rank));
+    const Table diagonal = extra_diagonal(batch, extra);
+    batch.covariances =
+        std::make_shared<halosvm::LowRankCovariances>(Table(batch.keep(factors), n_ * d_, rank), n_, d_, diagonal);
+    return batch;
+  }
+
+  /// Ranks 0, 1, ..., largest, 0, 1, ...
+  Batch ragged(Index largest, Extra extra) {
+    Batch batch = begin("ragged rank");
+    std::vector<Index> ranks;
+    std::vector<Index> offsets{0};
+    for (Index i = 0; i < n_; ++i) {
+      ranks.push_back(i % (largest + 1));
+      offsets.push_back(offsets.back() + ranks.back());
+    }
+    const std::vector<T> factors = factor_numbers(batch, ranks);
+    const Table diagonal = extra_diagonal(batch, extra);
+    const Index size = offsets.back() * d_;
+    batch.covariances = std::make_shared<halosvm::LowRankCovariances>(Table(batch.keep(factors), 1, size),
+                                                                      batch.keep(std::move(offsets)), n_, d_, diagonal);
+    return batch;
+  }
+
+  void add_all(std::vector<Batch>& out) {
+    out.push_back(zero());
+    for (const bool squared : {false, true}) {
+      out.push_back(isotropic(squared));
+      out.push_back(diagonal(squared));
+    }
+    for (const Extra extra : {Extra::none, Extra::variances, Extra::stds}) {
+      out.push_back(low_rank(0, extra));
+      out.push_back(low_rank(2, extra));
+      out.push_back(ragged(3, extra));
+    }
+    out.push_back(full());
+  }
+
+ private:
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  static double read(T x, bool squared) {
+    const auto value = static_cast<double>(x);
+    return squared ? value * value : value;
+  }
+
+  Batch begin(const std::string& name) {
+    Batch batch;
+    batch.name = name + (sizeof(T) == sizeof(float) ? ", float32" : ", float64");
+    batch.dense.assign(at(n_), Matrix::Zero(d_, d_));
+    return batch;
+  }
+
+  /// Positive numbers, those of the first row 0.
+  std::vector<T> variances(Index rows, Index cols) {
+    std::vector<T> out(at(rows * cols));
+    for (Index i = cols; i < rows * cols; ++i) out[at(i)] = static_cast<T>(random_.uniform(0.1, 2.0));
+    return out;
+  }
+
+  Table add_diagonal(Batch& batch, bool squared) {
+    const std::vector<T> numbers = variances(n_, d_);
+    for (Index i = 0; i < n_ * d_; ++i) batch.dense[at(i / d_)](i % d_, i % d_) += read(numbers[at(i)], squared);
+    return {batch.keep(numbers), n_, d_, squared};
+  }
+
+  Table extra_diagonal(Batch& batch, Extra extra) {
+    if (extra == Extra::none) return {};
+    batch.name += extra == Extra::stds ? " + diagonal std" : " + diagonal variance";
+    return add_diagonal(batch, extra == Extra::stds);
+  }
+
+  std::vector<T> factor_numbers(Batch& batch, const std::vector<Index>& ranks) {
+    std::vector<T> out;
+    for (Index i = 0; i < n_; ++i) {
+      Matrix F(d_, ranks[at(i)]);
+      for (Index j = 0; j < F.size(); ++j) {
+        const T number = i == 0 ? T{0} : static_cast<T>(random_.normal());
+        out.push_back(number);
+        F(j / F.cols(), j % F.cols()) = static_cast<double>(number);
+      }
+      batch.dense[at(i)] += F * F.transpose();
+    }
+    return out;
+  }
+
+  Index n_;
+  Index d_;
+  Random random_;
+};
+
+/// Every kind and variant in float64 and float32.
+inline std::vector<Batch> all_batches(Index n, Index d, std::uint64_t seed) {
+  std::vector<Batch> out;
+  BatchMaker<double>(n, d, seed).add_all(out);
+  BatchMaker<float>(n, d, seed + 1).add_all(out);
+  return out;
+}
+
+}  // namespace oracle

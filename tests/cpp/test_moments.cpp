@@ -1,0 +1,46 @@
+#include "halosvm/moments.hpp"
+#include "oracle/problem.hpp"
+
+#include <doctest/doctest.h>
+
+using halosvm::Index;
+using halosvm::Matrix;
+using halosvm::Vector;
+using oracle::Problem;
+using oracle::real;
+
+TEST_CASE("moments are the weighted mean and the variance of Gaussians about it, for every kind") {
+  for (const auto& batch : oracle::all_batches(700, 3, 110)) {
+    CAPTURE(batch.name);
+    Problem problem(batch, 1, 50);
+    problem.add_random_weights(51);
+    const Vector c = problem.dense().c;
+    const Vector mean = problem.X.transpose() * c;
+    for (const bool fit_intercept : {true, false}) {
+      for (const std::string loss : {"expected_hinge", "hinge"}) {
+        problem.fit_intercept = fit_intercept;
+        problem.loss = loss;
+        const Vector centre = fit_intercept ? mean : Vector::Zero(3);
+        Vector variance = Vector::Zero(3);
+        for (Index i = 0; i < 700; ++i) {
+          variance += c(i) * (problem.X.row(i).transpose() - centre).cwiseAbs2();
+          if (loss != "hinge") variance += c(i) * batch.dense[static_cast<std::size_t>(i)].diagonal();
+        }
+        const halosvm::Moments got = moments(problem.objective());
+        CHECK((got.mean - mean).norm() < 1e-14);
+        CHECK((got.centre - centre).norm() < 1e-14);
+        CHECK((got.variance - variance).norm() < 1e-13);
+        const halosvm::Moments parallel = moments(problem.objective(4));
+        CHECK(parallel.mean == got.mean);
+        CHECK(parallel.variance == got.variance);
+      }
+    }
+  }
+}
+
+TEST_CASE("variances of data far from the origin do not cancel") {
+  Problem problem(oracle::BatchMaker<double>(500, 2, 111).zero(), 1, 52);
+  const Vector near = moments(problem.objective()).variance;
+  problem.X.array() += 0x1p30;
+  CHECK((moments(problem.objective()).variance - near).norm() < 1e-6);
+}

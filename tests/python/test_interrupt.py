@@ -1,0 +1,251 @@
+"""Ctrl-C ends a long call soon and leaves the estimator as it was; threads and forks do no harm."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from halosvm import Gaussians, UncertainSVC
+
+# A call that never looks for signals would go on for hours; half a second is what is aimed at, and
+# what is beyond it is for machines that are busy with other things.
+LONGEST = 2.0
+
+SCRIPT = """
+import json, os, signal, threading, time, warnings
+import numpy as np
+from halosvm import Covariances, Gaussians, UncertainSVC
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+results = {}
+
+def interrupt(name, call, delay=0.2, state=dict):
+    sent = []
+    def send():
+        time.sleep(delay)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        while True:  # in case that one call ends before the signal
+            before = state()
+            call()
+    except KeyboardInterrupt:
+        latency = time.perf_counter() - sent[0]
+    sender.join()
+    after = state()
+    same = after.keys() == before.keys() and all(after[key] is before[key] for key in before)
+    results[name] = {"latency": latency, "unchanged": same}
+
+def fit(name, X, y, *, delay=0.2, solver="sgd", **options):
+    options = {"max_iter": 10**9, "tol": 0.0, "random_state": 0, "solver": solver, **options}
+    clf = UncertainSVC(max_iter=1).fit(X[:100], y[:100]).set_params(**options)
+    interrupt(name, lambda: clf.fit(X, y), delay, lambda: dict(clf.__dict__))
+    clf.predict(X[:10])
+
+X = Gaussians(rng.random((300_000, 20), np.float32), variance=rng.random((300_000, 20)))
+y = np.arange(300_000) % 2
+fit("one thread", X, y, n_threads=1)
+fit("two threads", X, y, n_threads=2)
+fit("several classes, one thread", X, np.arange(300_000) % 8, n_threads=1, delay=0.9)
+fit("several classes, two threads", X, np.arange(300_000) % 8, n_threads=2, delay=0.6)
+fit("all rows in a batch", X, y, batch_size=10**9)
+fit("literal schedule", X, y, averaging="none")
+fit("hinge", X, y, loss="hinge")
+fit("verbose", X, y, verbose=1)
+few = Gaussians(rng.random((20, 100_000)), variance=rng.random((20, 100_000)))
+fit("many features", few, np.arange(20) % 2)
+dense = Gaussians(rng.random((2000, 50)), cov=Covariances.full(np.tile(np.eye(50), (2000, 1, 1))))
+fit("full covariances", dense, np.arange(2000) % 2)
+
+for solver in ("lbfgs", "interior_point"):
+    fit(f"{solver}, one thread", X, y, solver=solver, n_threads=1)
+    fit(f"{solver}, two threads", X, y, solver=solver, n_threads=2)
+    fit(f"{solver}, several classes", X, np.arange(300_000) % 8, solver=solver)
+    fit(f"{solver}, full covariances", dense, np.arange(2000) % 2, solver=solver)
+fit("auto, uncertain", X, y, solver="auto")
+fit("auto, certain", X, y, solver="auto", loss="hinge")
+fit("auto, verbose", X, y, solver="auto", verbose=1)
+fit("auto, many features", few, np.arange(20) % 2, solver="auto")
+wide = Gaussians(rng.random((300, 2000)), variance=rng.random((300, 2000)))
+fit("interior_point, many features", wide, np.arange(300) % 2, solver="interior_point")
+
+first = UncertainSVC(max_iter=10**9, tol=0.0, solver="sgd")
+interrupt("first fit", lambda: first.fit(X, y), state=lambda: dict(first.__dict__))
+results["first fit"]["unchanged"] &= not hasattr(first, "coef_")
+
+F = np.tile(np.eye(250), (300, 1, 1))
+interrupt("check of matrices", lambda: Covariances.full(F))
+means = rng.random((500_000, 20))
+interrupt("check of means", lambda: Gaussians(means))
+interrupt("check of standard deviations", lambda: Covariances.from_std(means))
+clf = UncertainSVC(max_iter=1).fit(means[:100], np.arange(100) % 2)
+X = Gaussians(means, std=means)
+interrupt("decision values", lambda: clf.decision_function(X))
+interrupt("spread of decision values", lambda: clf.decision_std(X))
+print(json.dumps(results))
+"""
+
+CALLS = (
+    "one thread",
+    "two threads",
+    "several classes, one thread",
+    "several classes, two threads",
+    "all rows in a batch",
+    "literal schedule",
+    "hinge",
+    "verbose",
+    "many features",
+    "full covariances",
+    "lbfgs, one thread",
+    "lbfgs, two threads",
+    "lbfgs, several classes",
+    "lbfgs, full covariances",
+    "interior_point, one thread",
+    "interior_point, two threads",
+    "interior_point, several classes",
+    "interior_point, full covariances",
+    "interior_point, many features",
+    "auto, uncertain",
+    "auto, certain",
+    "auto, verbose",
+    "auto, many features",
+    "first fit",
+    "check of matrices",
+    "check of means",
+    "check of standard deviations",
+    "decision values",
+    "spread of decision values",
+)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Return what became of each long call that a signal met, in a process of its own."""
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_interrupt_arrives_soon_and_changes_nothing(measured, call):
+    assert measured[call]["latency"] < LONGEST
+    assert measured[call]["unchanged"]
+
+
+def problem(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 2000)
+    return Gaussians(rng.normal(size=(2000, 10)) + y[:, None], std=rng.random((2000, 10))), y
+
+
+def fit(data, **options):
+    X, y = data
+    return UncertainSVC(tol=0.0, max_iter=16, random_state=0, **options).fit(X, y)
+
+
+SOLVERS = ("auto", "lbfgs", "interior_point", "sgd")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_fits_in_several_python_threads_give_the_results_of_fits_one_by_one(solver):
+    problems = [problem(seed) for seed in range(6)]
+    serial = [fit(data, solver=solver) for data in problems]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda data: fit(data, solver=solver), problems * 3))
+    for clf, expected in zip(together, serial * 3, strict=True):
+        np.testing.assert_array_equal(clf.coef_, expected.coef_)
+        np.testing.assert_array_equal(clf.intercept_, expected.intercept_)
+        np.testing.assert_array_equal(clf.suboptimality_, expected.suboptimality_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_batch_of_gaussians_serves_several_threads_at_once():
+    # Its view for the core is made at first use, here by all of them.
+    for seed in range(5):
+        X, y = problem(seed)
+        expected = fit((Gaussians(X.mean, cov=X.covariances), y))
+        with ThreadPoolExecutor(6) as pool:
+            together = list(pool.map(fit, [(X, y)] * 6))
+        for clf in together:
+            np.testing.assert_array_equal(clf.coef_, expected.coef_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_progress_of_several_threads_is_printed_without_a_deadlock(capsys, solver):
+    problems = [problem(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        fits = list(pool.map(lambda data: fit(data, solver=solver, verbose=1), problems))
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith("iteration ") for line in lines)
+    if solver == "sgd":
+        assert len(lines) == 8 * 5  # after 1, 2, 4, 8, 16 passes
+    else:
+        assert len(lines) >= sum(clf.n_iter_ for clf in fits)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "interior_point", "sgd"])
+def test_other_threads_run_python_during_a_fit(solver):
+    rng = np.random.default_rng(0)
+    X = Gaussians(rng.random((100_000, 20)), std=rng.random((100_000, 20)))
+    y = np.arange(100_000) % 2
+    clf = UncertainSVC(tol=0.0, max_iter=16, solver=solver, random_state=0, n_threads=1)
+
+    def run():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clf.fit(X, y)
+
+    # Python gives the interpreter away every 5 ms; a fit that kept it would end first.
+    thread = threading.Thread(target=run)
+    thread.start()
+    turns = 0
+    while thread.is_alive() and turns < 1000:
+        thread.join(0)
+        turns += 1
+    alive = thread.is_alive()
+    thread.join()
+    assert alive
+    assert turns == 1000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_fit_in_a_forked_process_gives_the_same_result():
+    script = """
+    import os, sys, warnings
+    import numpy as np
+    from halosvm import UncertainSVC
+
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 5)), np.arange(5000) % 4
+    def coef():
+        options = {"tol": 0.0, "max_iter": 3, "random_state": 0, "n_threads": 2}
+        return [
+            UncertainSVC(solver=solver, **options).fit(X, y, X_std=np.ones(5000)).coef_
+            for solver in ("auto", "lbfgs", "interior_point", "sgd")
+        ]
+    expected = coef()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(coef(), expected) else 1)
+    status = os.waitpid(child, 0)[1]
+    assert np.array_equal(coef(), expected)
+    sys.exit(os.waitstatus_to_exitcode(status))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
