@@ -170,8 +170,14 @@ class Lbfgs {
       if (balanced || !objective_.fit_intercept()) note_bounds();
       result.steps = pass;
       if (settings_.report) settings_.report({pass, gradient_.value.maxCoeff(), gap()});
-      if (gap() <= settings_.tolerance || pass >= settings_.max_iterations || all_exhausted() || vanishing(pass)) break;
+      if (gap() <= settings_.tolerance || pass >= settings_.max_iterations || vanishing(pass)) break;
 
+      if (all_exhausted()) {  // rounding ends the search on this floor
+        if (!(floor_ > smallest_floor)) break;
+        lower_the_floor(0.3 * floor_);
+        balanced = false;
+        continue;
+      }
       if (floor_ == 0.0 && ((balanced && kinked()) || pass == patience)) {  // some examples are certain after all
         lower_the_floor(0.1);
         balanced = false;
