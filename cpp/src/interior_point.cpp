@@ -21,11 +21,13 @@ class Factor {
   /// Rounding may ask for a little more diagonal; false when even that does not help.
   bool compute(const Matrix& lower) {
     scale_ = lower.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
-    for (double extra = 1e-15; extra < 1e-3; extra *= 100.0) {
+    double extra = 1e-15;
+    for (int attempt = 0; attempt < 6; ++attempt) {
       Matrix scaled = scale_.asDiagonal() * lower * scale_.asDiagonal();
       scaled.diagonal().array() += extra;
-      llt_.compute(std::move(scaled));
+      llt_.compute(scaled);
       if (llt_.info() == Eigen::Success) return true;
+      extra *= 100.0;
     }
     return false;
   }

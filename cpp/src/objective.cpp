@@ -14,7 +14,6 @@ Objective::Objective(Gaussians data, Labels labels, const double* weights, doubl
     : data_(std::move(data)),
       labels_(labels),
       weights_(weights),
-      weight_scale_(1.0),
       regularisation_(regularisation),
       loss_(std::move(loss)),
       fit_intercept_(fit_intercept),

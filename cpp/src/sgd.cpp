@@ -87,7 +87,7 @@ class Walk {
     add_batch();
     fetch_next();
     const double lam = objective_.regularisation();
-    const double t = static_cast<double>(++steps_);
+    const auto t = static_cast<double>(++steps_);
     const double eta = 1.0 / (lam * (t + delay_));
     const double slope = gradient_.intercept(0);
     w_.row(0) = (1.0 - eta * lam) * w_.row(0) - eta * (gradient_.coef.row(0) - slope * scale_.centre.transpose());

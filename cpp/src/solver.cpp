@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace halosvm {
 
@@ -76,7 +77,7 @@ Result minimize(const Objective& objective, const LinearModel& start, const Batc
     Result third = minimize_lbfgs(objective, second.model, part);
     steps += third.steps;
     if (third.status != Status::zero_model) take_better(objective, second, settings.tolerance, third);
-    second = third;
+    second = std::move(third);
   }
   second.steps = steps;
   second.epochs = steps;

@@ -135,7 +135,7 @@ class Objective {
   Gaussians data_;
   Labels labels_;
   const double* weights_;
-  double weight_scale_;
+  double weight_scale_ = 1.0;
   double regularisation_;
   std::shared_ptr<const Loss> loss_;
   bool fit_intercept_;
