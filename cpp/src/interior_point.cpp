@@ -2,6 +2,7 @@
 
 #include "halosvm/moments.hpp"
 #include "newton_system.hpp"
+#include "zero_model.hpp"
 
 #include <Eigen/Cholesky>
 
@@ -42,23 +43,22 @@ class Factor {
 /// One problem from start to certified end.
 class InteriorPoint {
  public:
-  InteriorPoint(const Objective& objective, Index problem, const Moments& about)
+  InteriorPoint(const Objective& objective, const Moments& about)
       : objective_(objective),
-        problem_(problem),
         d_(objective.n_features()),
         centre_(about.centre),
-        system_(objective, problem, about.centre),
+        system_(objective, about.centre),
         w_(1, d_) {
     start(about.variance.cwiseMax(1e-300));
   }
 
-  /// Look; stop or go on; predict; correct; move.
-  void run(const BatchSettings& settings, Result& result) {
+  /// Look; stop or go on; predict; correct; move. Returns the number of steps.
+  Index run(const BatchSettings& settings) {
     constexpr double to_the_boundary = 0.995;
     int stuck = 0;
-    for (Index iteration = 0;; ++iteration) {
+    Index iteration = 0;
+    for (;; ++iteration) {
       look();
-      result.steps = std::max(result.steps, iteration);
       if (settings.report) settings.report({iteration, best_value_, suboptimality()});
       if (suboptimality() <= settings.tolerance || iteration == settings.max_iterations || stuck == 3) break;
       if (!factor_.compute(hessian_)) break;
@@ -79,10 +79,12 @@ class InteriorPoint {
       if (objective_.fit_intercept()) b_ += length * du(d_);
       stuck = length < 1e-4 ? stuck + 1 : 0;
     }
-    result.model.coef.row(problem_) = best_w_.row(0);
-    result.model.intercept(problem_) = best_b_ - best_w_.row(0).dot(centre_);
+    return iteration;
   }
 
+  /// The best coefficients and intercept so far.
+  const Matrix& coef() const { return best_w_; }
+  double intercept() const { return best_b_ - best_w_.row(0).dot(centre_); }
   double lower_bound() const { return std::max(lower_bound_, 0.0); }
 
  private:
@@ -147,7 +149,6 @@ class InteriorPoint {
   }
 
   const Objective& objective_;
-  Index problem_;
   Index d_;
   Vector centre_;
   NewtonSystem system_;
@@ -166,20 +167,29 @@ class InteriorPoint {
 
 }  // namespace
 
-Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  check_start(objective, start);
+Result run_interior_point(const Objective& objective, const LinearModel& /*start*/, const BatchSettings& settings) {
   const Moments about = moments(objective);
   Result result;
   result.model = LinearModel(objective.n_problems(), objective.n_features());
   Vector lower(objective.n_problems());
   for (Index k = 0; k < objective.n_problems(); ++k) {
-    InteriorPoint problem(objective, k, about);
-    problem.run(settings, result);
+    const Objective single = objective.only(k);
+    InteriorPoint problem(single, about);
+    result.steps = std::max(result.steps, problem.run(settings));
+    result.model.coef.row(k) = problem.coef();
+    result.model.intercept(k) = problem.intercept();
     lower(k) = problem.lower_bound();
   }
   result.epochs = result.steps;
   result.model.intercept = objective.exact_bias(result.model.coef, result.model.intercept);
   certify(objective, lower, settings.tolerance, result);
+  return result;
+}
+
+Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check_start(objective, start);
+  Result result = run_interior_point(objective, start, settings);
+  take_zero_models(objective, settings, result);
   return result;
 }
 

@@ -86,9 +86,8 @@ struct NewtonSystem::Memory {
   Matrix coefficients;  ///< factors of rows in sums
 };
 
-NewtonSystem::NewtonSystem(const Objective& objective, Index problem, Vector centre)
+NewtonSystem::NewtonSystem(const Objective& objective, Vector centre)
     : objective_(objective),
-      problem_(problem),
       n_(objective.n_samples()),
       d_(objective.n_features()),
       block_(rows_of_block(d_)),

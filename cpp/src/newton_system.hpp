@@ -43,8 +43,8 @@ struct NewtonSums {
 
 class NewtonSystem {
  public:
-  /// For one problem, with means seen from \p centre.
-  NewtonSystem(const Objective& objective, Index problem, Vector centre);
+  /// For an objective of one problem, with means seen from \p centre.
+  NewtonSystem(const Objective& objective, Vector centre);
 
   /// sum of c y (x - centre), and the weights of the two classes.
   Vector slope_at_zero() const;
@@ -78,7 +78,7 @@ class NewtonSystem {
   NewtonSums reduce(bool with_hessian, const Body& body) const;
 
   double weight(Index row) const { return objective_.weight(row); }
-  double sign(Index row) const { return objective_.sign(row, problem_); }
+  double sign(Index row) const { return objective_.sign(row, 0); }
   Target target(Index row) const;
   void margins(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, double b, Memory& memory) const;
   void add_examples(const Rows& rows, Memory& memory, NewtonSums& sum);
@@ -90,7 +90,6 @@ class NewtonSystem {
 
   const Objective& objective_;
   std::shared_ptr<const Loss> loss_ = make_loss("expected_hinge");  ///< equals the hinge where s = 0
-  Index problem_;
   Index n_;
   Index d_;
   Index block_;

@@ -1,6 +1,7 @@
 #include "halosvm/objective.hpp"
 
 #include "halosvm/check.hpp"
+#include "halosvm/covariance/scaled.hpp"
 #include "halosvm/covariance/zero.hpp"
 #include "halosvm/moments.hpp"
 
@@ -174,6 +175,34 @@ void Objective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b,
   });
   out.coef += regularisation_ * V;
   if (!fit_intercept_) out.intercept.setZero();
+}
+
+Vector Objective::value_at_zero() const {
+  if (!fit_intercept_) return Vector::Ones(n_problems());
+  Vector positive = Vector::Zero(n_problems());
+  for (Index i = 0; i < n_samples(); ++i) {
+    for (Index k = 0; k < n_problems(); ++k) positive(k) += sign(i, k) > 0.0 ? weight(i) : 0.0;
+  }
+  return 2.0 * positive.cwiseMin(Vector::Ones(n_problems()) - positive);
+}
+
+Objective Objective::only(Index k) const {
+  Objective single = *this;
+  if (n_problems() > 1) single.labels_.positive = k;
+  single.labels_.n_problems = 1;
+  return single;
+}
+
+Objective Objective::with_spreads_times(double factor) const {
+  Objective other = *this;
+  std::shared_ptr<const Covariances> scaled;
+  if (factor > 0.0) {
+    scaled = std::make_shared<ScaledCovariances>(data_.shared_covariances(), factor * factor);
+  } else {
+    scaled = std::make_shared<ZeroCovariances>(n_samples(), n_features());
+  }
+  other.data_ = Gaussians(data_.means(), std::move(scaled));
+  return other;
 }
 
 Objective Objective::smoothed(double floor) const {

@@ -3,6 +3,7 @@
 #include "halosvm/check.hpp"
 #include "halosvm/interior_point.hpp"
 #include "halosvm/lbfgs.hpp"
+#include "zero_model.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -22,6 +23,25 @@ const char* message(Status status) {
   return "";
 }
 
+Result Result::only(Index k) const {
+  Result one = *this;
+  one.model.coef = Matrix(model.coef.row(k));
+  one.model.intercept = Vector(model.intercept.segment(k, 1));
+  one.objective = Vector(objective.segment(k, 1));
+  one.lower_bound = Vector(lower_bound.segment(k, 1));
+  one.suboptimality = Vector(suboptimality.segment(k, 1));
+  return one;
+}
+
+void Result::take(const Result& one, Index k) {
+  if (one.objective(0) < objective(k) || one.status == Status::zero_model) {
+    model.coef.row(k) = one.model.coef.row(0);
+    model.intercept(k) = one.model.intercept(0);
+    objective(k) = one.objective(0);
+  }
+  lower_bound(k) = std::max(lower_bound(k), one.lower_bound(0));
+}
+
 void check_start(const Objective& objective, const LinearModel& start) {
   check::same_size("start", start.coef.rows(), "objective", objective.n_problems(), "problems");
   check::same_size("start", start.coef.cols(), "objective", objective.n_features(), "features");
@@ -29,59 +49,80 @@ void check_start(const Objective& objective, const LinearModel& start) {
   check::require(start.coef.allFinite() && start.intercept.allFinite(), "start", "must be finite");
 }
 
+void judge(double tolerance, Result& result) {
+  const Index n_problems = result.objective.size();
+  result.suboptimality.resize(n_problems);
+  for (Index k = 0; k < n_problems; ++k) {
+    const double lower = result.lower_bound(k);
+    const double gap = std::max(0.0, result.objective(k) - lower);
+    result.suboptimality(k) = lower > 0.0 ? gap / lower : std::numeric_limits<double>::infinity();
+  }
+  result.status = result.suboptimality.maxCoeff() <= tolerance ? Status::converged : Status::max_iterations;
+}
+
 void certify(const Objective& objective, const Vector& lower, double tolerance, Result& result) {
   Gradient at(objective.n_problems(), objective.n_features());
   objective.value_and_gradient(result.model.coef, result.model.intercept, at);
   result.objective = at.value;
   result.lower_bound = lower;
-  result.suboptimality.resize(lower.size());
-  for (Index k = 0; k < lower.size(); ++k) {
-    const double gap = std::max(0.0, at.value(k) - lower(k));
-    result.suboptimality(k) = lower(k) > 0.0 ? gap / lower(k) : std::numeric_limits<double>::infinity();
-  }
-  result.status = result.suboptimality.maxCoeff() <= tolerance ? Status::converged : Status::max_iterations;
+  judge(tolerance, result);
 }
 
 namespace {
 
-/// Takes over from another run the models and the bounds that are better.
-void take_better(const Objective& objective, const Result& other, double tolerance, Result& result) {
-  for (Index k = 0; k < result.objective.size(); ++k) {
-    if (!(other.objective(k) < result.objective(k))) continue;
-    result.model.coef.row(k) = other.model.coef.row(k);
-    result.model.intercept(k) = other.model.intercept(k);
+/// The result of a run that has yet to begin.
+Result nothing(const Objective& objective, const LinearModel& start) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Result result;
+  result.model = start;
+  result.objective = Vector::Constant(objective.n_problems(), infinity);
+  result.lower_bound = Vector::Zero(objective.n_problems());
+  result.suboptimality = result.objective;
+  return result;
+}
+
+/// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
+/// way where spreads dominate all margins.
+void finish(const Objective& problem, const BatchSettings& settings, Result& result) {
+  if (result.steps > 0 && take_zero_model(problem, settings, result)) return;
+  for (const auto& run : {run_interior_point, run_lbfgs}) {
+    const Index done = result.steps;
+    if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;
+    BatchSettings rest = settings;
+    rest.max_iterations -= done;
+    if (settings.report) {
+      rest.report = [&settings, done](const Progress& at) {
+        settings.report({done + at.epochs, at.objective, at.suboptimality});
+      };
+    }
+    const Result other = run(problem, result.model, rest);
+    result.take(other, 0);
+    result.steps = done + other.steps;
+    judge(settings.tolerance, result);
   }
-  certify(objective, result.lower_bound.cwiseMax(other.lower_bound), tolerance, result);
 }
 
 }  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  constexpr Index most_features = 4000;
   constexpr Index soon = 60;
-  if (objective.n_features() > most_features) return minimize_lbfgs(objective, start, settings);
-  if (objective.all_certain()) return minimize_interior_point(objective, start, settings);
-
-  BatchSettings part = settings;
-  part.max_iterations = std::min(settings.max_iterations, soon);
-  Result first = minimize_lbfgs(objective, start, part);
-  const Index left = settings.max_iterations - first.steps;
-  if (first.status != Status::max_iterations || left <= 0) return first;
-  part.max_iterations = left;
-  Result second = minimize_interior_point(objective, start, part);
-  Index steps = first.steps + second.steps;
-  take_better(objective, first, settings.tolerance, second);
-  if (second.status != Status::converged && steps < settings.max_iterations) {
-    // Interior points lose their way where spreads dominate all margins; L-BFGS goes on from the better model.
-    part.max_iterations = settings.max_iterations - steps;
-    Result third = minimize_lbfgs(objective, second.model, part);
-    steps += third.steps;
-    if (third.status != Status::zero_model) take_better(objective, second, settings.tolerance, third);
-    second = std::move(third);
+  check_start(objective, start);
+  const bool second_order = objective.n_features() <= interior_point_features;
+  BatchSettings first = settings;
+  if (second_order) first.max_iterations = std::min(settings.max_iterations, soon);
+  Result result =
+      objective.all_certain() && second_order ? nothing(objective, start) : run_lbfgs(objective, start, first);
+  for (Index k = 0; second_order && k < objective.n_problems(); ++k) {
+    if (result.suboptimality(k) <= settings.tolerance) continue;
+    Result one = result.only(k);
+    one.steps = result.epochs;
+    finish(objective.only(k), settings, one);
+    result.take(one, k);
+    result.steps = std::max(result.steps, one.steps);
   }
-  second.steps = steps;
-  second.epochs = steps;
-  return second;
+  take_zero_models(objective, settings, result);
+  result.epochs = result.steps;
+  return result;
 }
 
 }  // namespace halosvm

@@ -82,6 +82,7 @@ class Result(TypedDict):
     steps: int
     epochs: int
     converged: bool
+    zero_model: bool
     message: str
 
 def minimize_sgd(

@@ -190,7 +190,8 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` passes end before the suboptimality `tol` is certified.
+            If `max_iter` passes end before the suboptimality `tol` is certified, or if the
+            objective is least at w = 0.
         """
         before = dict(self.__dict__)
         try:
@@ -244,8 +245,9 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self.objective_ = float(result["objective"][0]) if one else result["objective"]
         self.suboptimality_ = float(result["suboptimality"][0]) if one else result["suboptimality"]
         self.status_ = result["message"]
-        if not result["converged"]:
-            warnings.warn(self._complaint(), ConvergenceWarning, stacklevel=3)
+        complaint = self._complaint(result)
+        if complaint:
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
         return self
 
     def _minimize(self, objective: _core.Objective, coef: Array, intercept: Array) -> _core.Result:
@@ -277,18 +279,24 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             report=report,
         )
 
-    def _complaint(self) -> str:
-        """Say what an unconverged fit lacks, and what to do."""
-        if not np.any(self.coef_):
+    def _complaint(self, result: _core.Result) -> str:
+        """Say what is wrong with the fit, and what to do; nothing when all is well."""
+        if not result["converged"]:
             return (
-                "the objective is least at w = 0, where only the larger class is predicted: the "
-                "errors are large and the classes unbalanced; try class_weight='balanced' or a "
-                "larger C"
+                f"after {self.n_iter_} iterations the certified suboptimality is "
+                f"{np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}; increase max_iter "
+                "or tol, or standardise the features"
             )
+        if not result["zero_model"]:
+            return ""
+        zero = ~self.coef_.any(axis=1)
+        of = (
+            "" if len(zero) == 1 else f" of {', '.join(map(str, self.classes_[zero]))} against rest"
+        )
         return (
-            f"after {self.n_iter_} iterations the certified suboptimality is "
-            f"{np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}; increase max_iter or "
-            "tol, or standardise the features"
+            f"the objective{of} is least at w = 0, where only the larger side is predicted: no "
+            "boundary does better, since the errors are large or the classes overlap, and one is "
+            "rare; try class_weight='balanced'"
         )
 
     def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -188,7 +189,7 @@ def test_summary_counts_the_table_and_names_the_model(tmp_path, capsys, cancer_c
     assert lines["model"] == str(path)
 
 
-def test_fit_without_a_certificate_is_told(tmp_path, capsys):
+def test_model_that_knows_only_the_larger_class_is_told(tmp_path, capsys):
     # The errors are so large, and one class so rare, that the best model is w = 0 (spec A.6).
     path = tmp_path / "t.csv"
     features = np.repeat([[1.0], [-1.0]], [80, 20], axis=0)
@@ -197,7 +198,7 @@ def test_fit_without_a_certificate_is_told(tmp_path, capsys):
     fit = ["--label", "kind", "--C", "0.1", "--no-standardise", "--output", tmp_path / "m.json"]
     status, out, _ = run(capsys, "train", path, *fit)
     assert status == 0
-    assert "suboptimality  no bound known: the objective is least at w = 0" in out
+    assert re.search(r"suboptimality  at most \S+: the objective is least at w = 0", out)
 
 
 def test_cross_validated_c_is_the_best_of_the_grid(tmp_path, capsys, cancer):

@@ -25,6 +25,7 @@ import numpy as np
 from halosvm import Covariances, Gaussians, UncertainSVC
 
 warnings.simplefilter("ignore")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs
 rng = np.random.default_rng(0)
 results = {}
 

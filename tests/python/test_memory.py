@@ -134,7 +134,8 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
         """
         n, d = 120_000, 50
         X, spread, single = filled(n, d), filled(n, d), filled(n, d, dtype=np.float32)
-        y = np.arange(n) % 2
+        y = X[:, 0] > 0.5
+        classes = X[:, :5].argmax(axis=1)
         single.flags.writeable = False
         on_disk = mapped(single, "single.dat")
         both, once = X.nbytes + spread.nbytes, X.nbytes
@@ -145,8 +146,8 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
             block += block.transpose(0, 2, 1).copy()
             block += 4 * d_full * np.eye(d_full)
         factors = filled(n_full, d_full, d_full)
-        X_full, y_full = filled(n_full, d_full), np.arange(n_full) % 2
-        names = np.array(["no", "yes"])[y]
+        X_full, y_full = filled(n_full, d_full), np.arange(n_full) % 2 == 1
+        names = np.where(y, "yes", "no")
         certain = "interior_point"  # what "auto" takes for examples without a spread
         results = {
             "variance": ("auto", rise(X, y, X_cov=spread), both),
@@ -156,7 +157,7 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
             "isotropic": ("auto", rise(X, y, X_std=filled(n)), once),
             "weights": ("auto", rise(X, y, X_std=spread, sample_weight=filled(n)), both),
             "strings": ("auto", rise(X, names, X_std=spread), both),
-            "classes": ("auto", rise(X, np.arange(n) % 5, X_std=spread), both),
+            "classes": ("auto", rise(X, classes, X_std=spread), both),
             "read-only single": ("auto", rise(single, y, X_std=single), both // 2),
             "memory-mapped single": ("auto", rise(on_disk, y, X_std=on_disk), both // 2),
             "single, sgd": ("sgd", rise(single, y, "sgd", X_std=single), both // 2),

@@ -349,6 +349,7 @@ LABELS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the objective of")  # these labels are random
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_labels_of_any_type_come_back(make_gaussians, labels, n_classes):

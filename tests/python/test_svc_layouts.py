@@ -245,7 +245,7 @@ def test_order_of_examples_does_not_matter(n, d, seed, kind):
     cov = covariances(kind, errors, np.array, d)
     models = []
     for rows_ in (slice(None), order):
-        # To the optimum if there is one but w = 0, where there is no certificate.
+        # w = 0 may be the optimum, which a warning tells.
         clf = UncertainSVC(C=1.0, tol=1e-9, n_threads=1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -20,6 +20,7 @@ class Gaussians {
   Index n_features() const { return means_.cols(); }
   const Table& means() const { return means_; }
   const Covariances& covariances() const { return *covariances_; }
+  const std::shared_ptr<const Covariances>& shared_covariances() const { return covariances_; }
 
   /// Rows of a block, 1 to 256: those that fit into 32 KiB, or up to 16 that fit into 512 KiB, so that a block stays in
   /// the cache while it is worked on and weights are not read anew for every few rows.

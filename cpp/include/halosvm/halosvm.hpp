@@ -6,6 +6,7 @@
 #include "halosvm/covariance/full.hpp"
 #include "halosvm/covariance/isotropic.hpp"
 #include "halosvm/covariance/low_rank.hpp"
+#include "halosvm/covariance/scaled.hpp"
 #include "halosvm/covariance/zero.hpp"
 #include "halosvm/gaussians.hpp"
 #include "halosvm/loss.hpp"

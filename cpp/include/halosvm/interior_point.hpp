@@ -23,6 +23,9 @@
 
 namespace halosvm {
 
+/// The largest number of features for which a Hessian is worth its memory and time.
+inline constexpr Index interior_point_features = 4000;
+
 /// Minimises each problem in turn. Works in memory of 8 to 9 numbers per example and a few n_features^2.
 /// \param start ignored but for its shape: interior points start from the middle.
 /// \throws std::invalid_argument when the loss is not one of the two.

@@ -20,9 +20,10 @@ namespace halosvm {
 struct Labels {
   const std::int16_t* codes;
   Index n_problems;
+  Index positive = 1;  ///< the code of the positive class when there is one problem
 
   /// +1 or -1: the label of example \p row in problem \p k.
-  double sign(Index row, Index k) const { return codes[row] == (n_problems == 1 ? 1 : k) ? 1.0 : -1.0; }
+  double sign(Index row, Index k) const { return codes[row] == (n_problems == 1 ? positive : k) ? 1.0 : -1.0; }
 
   /// The labels of a block of rows in problem \p k.
   void signs(const Rows& rows, Index k, double* out) const {
@@ -78,6 +79,8 @@ class Objective {
   bool all_certain() const { return !uses_spread() || data_.covariances().row_bytes() == 0; }
   /// y_i in problem \p k.
   double sign(Index row, Index k) const { return labels_.sign(row, k); }
+  /// J(0) with the best bias for each problem, for losses that are the hinge where s = 0.
+  Vector value_at_zero() const;
   /// c_i, normalised.
   double weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_scale_ : weight_scale_; }
 
@@ -101,6 +104,12 @@ class Objective {
   /// The best dual bound at W; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
   /// \param b where the searches for the exact bias start.
   Vector lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const;
+
+  /// Problem \p k alone.
+  Objective only(Index k) const;
+
+  /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
+  Objective with_spreads_times(double factor) const;
 
   /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi).
   Objective smoothed(double floor) const;

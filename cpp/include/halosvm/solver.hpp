@@ -15,7 +15,7 @@ namespace halosvm {
 enum class Status : std::uint8_t {
   converged,       ///< The certified suboptimality of every problem is within the tolerance.
   max_iterations,  ///< The allowed number of passes or steps ended first.
-  zero_model       ///< The objective is least at w = 0: the model knows only the larger class (spec A.6).
+  zero_model       ///< Converged, and some objective is least at w = 0: it knows only the larger class (spec A.6).
 };
 
 /// One sentence for each status.
@@ -43,19 +43,27 @@ struct Result {
   Index steps = 0;       ///< steps taken for the problem that took most
   Index epochs = 0;      ///< the same in passes over the data, rounded up
   Status status = Status::max_iterations;
+
+  /// Problem \p k alone.
+  Result only(Index k) const;
+  /// Takes the model of \p one for problem \p k if it is better, or named as the zero model, and the better bound.
+  void take(const Result& one, Index k);
 };
 
 /// Throws std::invalid_argument unless the start fits the objective and is finite.
 void check_start(const Objective& objective, const LinearModel& start);
 
-/// Evaluates result.model: fills in objective, suboptimality and status.
+/// Fills in suboptimality and status from objective and lower bound.
+void judge(double tolerance, Result& result);
+
+/// Evaluates result.model: fills in objective, lower bound, suboptimality and status.
 /// \param lower a bound on J* from below for each problem.
 void certify(const Objective& objective, const Vector& lower, double tolerance, Result& result);
 
 /// The default. L-BFGS needs 8 to 30 passes where examples are uncertain, but hundreds where they are nearly certain;
 /// interior points need 7 to 40 iterations there, of n_features / 8 passes each. So certain data go to interior points,
-/// other data to L-BFGS, and to interior points when that has not converged soon. Beyond 4,000 features, where a
-/// Hessian is too large, L-BFGS does all.
+/// other data to L-BFGS, and those problems to interior points that have not converged soon. Beyond 4,000 features,
+/// where a Hessian is too large, L-BFGS does all. A minimum at w = 0, which no gradient shows, is proved separately.
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm

@@ -1,0 +1,132 @@
+#include "zero_model.hpp"
+
+#include "halosvm/interior_point.hpp"
+#include "halosvm/moments.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace halosvm {
+namespace {
+
+/// How much J(0) rises to first order along a direction, with the best bias, when all spreads are multiplied by t.
+class Rise {
+ public:
+  /// \param zero J(0).
+  Rise(const Objective& problem, double zero) : problem_(problem), variance_(moments(problem).variance), zero_(zero) {}
+
+  /// The t in [0, 1] at which the rise along \p coef is 0; rises grow with t.
+  double root(const Matrix& coef) const {
+    constexpr double small = 1e-4;  // the size of scores, at which J - J(0) is of first order and well above rounding
+    const double size = std::sqrt(coef.row(0).cwiseAbs2().dot(variance_.transpose()));
+    if (!(size > 0.0)) return 0.0;
+    const Matrix step = coef * (small / size);
+
+    double low = 0.0;
+    double high = 1.0;
+    double at_low = at(step, low);
+    double at_high = at(step, high);
+    if (at_low >= 0.0) return low;
+    if (at_high <= 0.0) return high;
+    bool low_moved = false;
+    bool high_moved = false;
+    for (int i = 0; i < 60 && high - low > 1e-9 * high; ++i) {  // the Illinois variant of regula falsi
+      const double t = (low * at_high - high * at_low) / (at_high - at_low);
+      const double rise = at(step, t);
+      if (std::abs(rise) <= 1e-11) return t;
+      if (rise < 0.0) {
+        low = t;
+        at_low = rise;
+        if (low_moved) at_high *= 0.5;
+        low_moved = true;
+        high_moved = false;
+      } else {
+        high = t;
+        at_high = rise;
+        if (high_moved) at_low *= 0.5;
+        high_moved = true;
+        low_moved = false;
+      }
+    }
+    return low;
+  }
+
+ private:
+  double at(const Matrix& step, double t) const {
+    constexpr double inverse = 1e4;  // of the size of scores
+    const Objective other = problem_.with_spreads_times(t);
+    Gradient gradient(1, problem_.n_features());
+    other.value_and_gradient(step, other.exact_bias(step, Vector::Zero(1)), gradient);
+    return inverse * (gradient.value(0) - 0.5 * problem_.regularisation() * step.squaredNorm() - zero_);
+  }
+
+  const Objective& problem_;
+  Vector variance_;
+  double zero_;
+};
+
+/// A bound on J* from below, close to J(0) if w = 0 is the minimum. \param model where to look for the direction in
+/// which J rises least.
+double bound_by_smaller_spreads(const Objective& problem, double zero, LinearModel model,
+                                const BatchSettings& settings) {
+  const Rise rise(problem, zero);
+  double lower = 0.0;
+  for (double margin = 0.1; margin > 1e-9; margin *= 0.1) {
+    double t = rise.root(model.coef);
+    if (t == 0.0) {  // not a direction that tells the classes apart: that of certain points does
+      const Objective certain = problem.with_spreads_times(0.0);
+      const bool small = problem.n_features() <= interior_point_features;
+      const Result run = (small ? run_interior_point : run_lbfgs)(certain, model, settings);
+      lower = std::max(lower, run.lower_bound(0));
+      model = run.model;
+      t = rise.root(model.coef);
+      if (t == 0.0) break;
+    }
+    const Result run = run_lbfgs(problem.with_spreads_times((1.0 - margin) * t), model, settings);
+    lower = std::max(lower, run.lower_bound(0));
+    model = run.model;
+    if (zero - lower <= settings.tolerance * lower) break;
+  }
+  return lower;
+}
+
+}  // namespace
+
+bool take_zero_model(const Objective& problem, const BatchSettings& settings, Result& result) {
+  constexpr double rounding = 1e-15;
+  if (result.objective(0) < problem.value_at_zero()(0) * (1.0 - settings.tolerance)) return false;  // saves two passes
+  LinearModel zero(1, problem.n_features());
+  zero.intercept = problem.exact_bias(zero.coef, zero.intercept);
+  Result there;
+  there.model = zero;
+  certify(problem, result.lower_bound, settings.tolerance, there);
+  if (there.objective(0) > result.objective(0) * (1.0 + rounding)) return false;
+  if (there.status != Status::converged) {
+    BatchSettings inner;
+    inner.max_iterations = 200;
+    inner.tolerance = 0.1 * settings.tolerance;
+    const double lower = bound_by_smaller_spreads(problem, there.objective(0), result.model, inner);
+    certify(problem, Vector::Constant(1, std::max(lower, result.lower_bound(0))), settings.tolerance, there);
+    if (there.status != Status::converged) return false;
+  }
+  there.status = Status::zero_model;
+  there.steps = result.steps;
+  there.epochs = result.epochs;
+  result = there;
+  return true;
+}
+
+void take_zero_models(const Objective& objective, const BatchSettings& settings, Result& result) {
+  bool any = false;
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    Result one = result.only(k);
+    if (!take_zero_model(objective.only(k), settings, one)) continue;
+    any = true;
+    result.take(one, k);
+  }
+  judge(settings.tolerance, result);
+  if (any && result.status == Status::converged) result.status = Status::zero_model;
+}
+
+}  // namespace halosvm
