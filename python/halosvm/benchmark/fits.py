@@ -2,7 +2,7 @@
 
 On uncertain examples the rival on the same objective is SciPy's L-BFGS-B on `halosvm.reference`;
 LinearSVC and SGDClassifier ignore the errors. On certain examples each rival runs at its own
-settings, and halosvm at the tolerance that reaches its objective soonest.
+settings, and halosvm at the loosest tolerance that reaches its objective.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ UNCERTAIN_NOTES = """
 """
 CERTAIN_NOTES = """
 * gap: (J - J*)/J* of the hinge objective at the rival's w with the best intercept for it.
-  halosvm: all of UncertainSVC.fit, from arrays to the certificate, at the tol that is done first
-  with a result no worse than the rival's.
+  halosvm: all of UncertainSVC.fit, from arrays to the certificate, at the loosest tol whose
+  result is no worse than the rival's.
 * LinearSVC, LIBLINEAR and SGDClassifier have one thread. LIBLINEAR's time is without the conversion
   to its format, which is a part of LinearSVC's. Both regularise the intercept; they are not charged
   for that. The target is for the setting of each that gets lowest.
@@ -223,7 +223,7 @@ def _race_to_rivals(
         if (names := [name for name in theirs if name.startswith(library)])
     }
     for name in theirs:
-        step = matching_step(gaps, {step: runs[step].median for step in LADDER}, name)
+        step = matching_step(gaps, name)
         note = f"gap {gaps[name]:.1e}{', timed once' if len(runs[name].seconds) == 1 else ''}"
         if "squared" in name:
             note = f"another problem: {note}"
@@ -244,10 +244,10 @@ def _race_to_rivals(
     }
 
 
-def matching_step(gaps: dict[str, float], seconds: dict[str, float], name: str) -> str:
-    """Return the step of `LADDER` that is done first with a gap no larger than the rival's.
+def matching_step(gaps: dict[str, float], name: str) -> str:
+    """Return the loosest step of `LADDER` that has a gap no larger than the rival's.
 
     It is the last one if none has such a gap, and for a rival with another problem.
     """
     good = [step for step in LADDER if gaps[step] <= gaps[name]]
-    return min(good, key=seconds.__getitem__) if good and "squared" not in name else LAST
+    return good[0] if good and "squared" not in name else LAST

@@ -48,6 +48,11 @@ def draw(sections: Sequence[Section], output: str) -> None:
     figure.savefig(output, dpi=110)
 
 
+def _legend_below(axes: Any) -> None:
+    """Put a long legend where it hides nothing."""
+    axes.legend(fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.13))
+
+
 def _uncertain(axes: Any, section: Section) -> None:
     for colour, (case, found) in zip(COLOURS, section.details.items(), strict=False):
         for name, style in (("halosvm", "-o"), ("L-BFGS-B", "--x")):
@@ -56,7 +61,7 @@ def _uncertain(axes: Any, section: Section) -> None:
             axes.plot(trace["seconds"], gaps, style, ms=3, color=colour, label=f"{name}, {case}")
         axes.axvline(statistics.median(found["seconds"]["LinearSVC"]), color=colour, ls=":")
     axes.set(**GAP_AXES, title="Uncertain examples (dotted: LinearSVC on the means ends)")
-    axes.legend(fontsize=7, loc="lower left")
+    _legend_below(axes)
 
 
 def _certain(axes: Any, section: Section) -> None:
@@ -64,16 +69,16 @@ def _certain(axes: Any, section: Section) -> None:
     for colour, (case, found) in zip(COLOURS, section.details.items(), strict=False):
         times = {name: statistics.median(seconds) for name, seconds in found["seconds"].items()}
         gaps = {name: max(gap, FLOOR) for name, gap in found["gaps"].items()}
-        ours = sorted(name for name in times if name.startswith("fit"))
+        ours = [name for name in times if name.startswith("fit")]
         line = [times[name] for name in ours], [gaps[name] for name in ours]
-        axes.plot(*line, "o", ms=4, color=colour, label=f"halosvm, {case}")
+        axes.plot(*line, "-o", ms=4, lw=0.8, color=colour, label=f"halosvm, {case}")
         for name, seconds in times.items():
             if marker := markers.get(name.split(",")[0]):
                 axes.plot(seconds, gaps[name], marker, color=colour, ms=7, mfc="none")
     for name, marker in markers.items():
         axes.plot([], [], marker, color="0.3", mfc="none", label=name)
     axes.set(**GAP_AXES, title="Certain examples, each at several tolerances")
-    axes.legend(fontsize=7)
+    _legend_below(axes)
 
 
 def _passes(axes: Any, section: Section) -> None:

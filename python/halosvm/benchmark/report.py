@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import platform
 import statistics
@@ -116,7 +117,12 @@ def format_section(section: Section) -> str:
 
 def format_targets(sections: Sequence[Section], mode: str) -> str:
     """Return the rows that have a target once more, from all measures; nothing if there is none."""
-    rows = [row for section in sections for row in section.rows if row.target]
+    rows = [
+        dataclasses.replace(row, case=f"{section.key}: {row.case}")
+        for section in sections
+        for row in section.rows
+        if row.target
+    ]
     if not rows:
         return ""
     title = "The numbers that have a target"

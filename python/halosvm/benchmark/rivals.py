@@ -1,8 +1,8 @@
 """The contestants: each is prepared outside its timing and returned as a function to be timed.
 
 halosvm is timed as a user calls it, from plain arrays to the certified result, and once more as
-the bare solver, where a rival's bare solver is timed too. Of the rivals only the solver is timed:
-conversions to their formats are not, nor are the evaluations of the objective afterwards.
+the bare solver, where a rival's bare solver is timed too. Of the rivals only the call that solves
+is timed, not what prepares it, nor the evaluation of the objective afterwards.
 """
 
 from __future__ import annotations
