@@ -129,6 +129,13 @@ def test_without_optional_packages_the_rest_runs_and_they_are_named(tmp_path, ca
     assert not (tmp_path / "out.png").exists()
 
 
+def test_only_chosen_measures_run_and_a_plot_that_is_not_drawn_is_not_promised(tmp_path, capsys):
+    report_of = run_suite(TINY, ("steps",), str(tmp_path / "out"))
+    assert list(report_of["sections"]) == ["steps"]
+    assert ".png" not in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
 def test_missing_folder_is_reported_before_the_work(tmp_path, capsys):
     assert main(["bench", "--output", str(tmp_path / "nowhere" / "out")]) == 2
     assert "nowhere" in capsys.readouterr().err

@@ -17,8 +17,8 @@ COLOURS = [f"C{number}" for number in range(10)]
 GAP_AXES = {"xscale": "log", "yscale": "log", "xlabel": "seconds", "ylabel": "true gap (J - J*)/J*"}
 
 
-def draw(sections: Sequence[Section], output: str) -> None:
-    """Draw the panels and write a PNG file.
+def draw(sections: Sequence[Section], output: str) -> bool:
+    """Draw the panels and write a PNG file; return whether there was anything to draw.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def draw(sections: Sequence[Section], output: str) -> None:
         for panel in PANELS.get(section.key, ())
     ]
     if not panels:
-        return
+        return False
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(6 * columns, 4.8 * rows), layout="constrained")
@@ -46,6 +46,7 @@ def draw(sections: Sequence[Section], output: str) -> None:
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     figure.savefig(output, dpi=110)
+    return True
 
 
 def _legend_below(axes: Any) -> None:

@@ -84,8 +84,8 @@ def run_suite(settings: Settings, only: Collection[str], output: str) -> dict[st
     print(f"\n{format_targets(sections, settings.mode)}".rstrip())
     print(f"\n{machine['seconds']:.0f} s in all. Every number is in {output}.json")
     try:
-        draw(sections, f"{output}.png")
-        print(f"The plot is in {output}.png")
+        if draw(sections, f"{output}.png"):
+            print(f"The plot is in {output}.png")
     except ImportError:
         print("For a plot, install matplotlib: python -m pip install matplotlib")
     return report
