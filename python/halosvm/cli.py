@@ -1,4 +1,4 @@
-"""The command ``halosvm``: demo, and train, predict and evaluate on tables with error bars.
+"""The command ``halosvm``: demo, bench, and train, predict, evaluate on tables with error bars.
 
 Tables go in (see `halosvm.table`), a model file or a table of predictions comes out. Trouble with
 a table, a model file or an option is told in one line on standard error, with exit status 2.
@@ -24,11 +24,11 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline
 
-from . import __version__
+from . import __version__, benchmark
 from .gaussians import Gaussians
 from .model_file import load_model, save_model
 from .svc import UncertainSVC
-from .table import Table, listing, read_table
+from .table import Table, listing, parse_labels, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -157,32 +157,6 @@ def evaluate(arguments: argparse.Namespace) -> None:
         print(f"expected     {100 * expected:.2f} % when every row moves within its errors")
     for line in _report([str(value) for value in model.classes_], truth, predicted):
         print(line)
-
-
-def parse_labels(cells: Sequence[str]) -> npt.NDArray[Any]:
-    """Labels as integers or booleans where every cell is exactly one, else as text.
-
-    Parameters
-    ----------
-    cells : sequence of str
-
-    Returns
-    -------
-    ndarray of int64, bool or str
-        An array whose entries print as the cells: "1.0" and "01" therefore stay text.
-    """
-    kinds = set(cells)
-    if kinds <= {"True", "False"}:
-        return np.array([cell == "True" for cell in cells])
-    if all(_is_integer(cell) for cell in kinds):
-        return np.array([int(cell) for cell in cells], dtype=np.int64)
-    return np.array(cells, dtype=np.str_)
-
-
-def _is_integer(cell: str) -> bool:
-    digits = cell.removeprefix("-")
-    fits = digits.isascii() and digits.isdecimal() and len(digits) < 19
-    return fits and str(int(cell)) == cell
 
 
 def _choose_and_fit(
@@ -364,6 +338,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--seed", type=_at_least(0), default=0)
     sub.add_argument("--output", default="halosvm_demo.png", metavar="FILE.png")
     sub.add_argument("--quick", action="store_true", help="three splits, a coarser search for C")
+
+    sub = commands.add_parser("bench", help="time halosvm against named rivals, on made-up data")
+    sub.set_defaults(run=benchmark.run)
+    benchmark.add_arguments(sub)
 
     sub = commands.add_parser("train", help="fit a model to a labelled table")
     sub.set_defaults(run=train)

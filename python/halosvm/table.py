@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -126,6 +126,26 @@ def read_table(
         raise TableError(f"{path} is not a table of separated values: {error}") from error
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def parse_labels(cells: Sequence[str]) -> npt.NDArray[Any]:
+    """Labels as integers or booleans where every cell is exactly one, else as text.
+
+    Parameters
+    ----------
+    cells : sequence of str
+
+    Returns
+    -------
+    ndarray of int64, bool or str
+        An array whose entries print as the cells: "1.0" and "01" therefore stay text.
+    """
+    kinds = set(cells)
+    if kinds <= {"True", "False"}:
+        return np.array([cell == "True" for cell in cells])
+    if all(_is_integer(cell) for cell in kinds):
+        return np.array([int(cell) for cell in cells], dtype=np.int64)
+    return np.array(cells, dtype=np.str_)
 
 
 def listing(names: Sequence[str], most: int = 12) -> str:
@@ -285,6 +305,12 @@ def _find_header(text: IO[str]) -> tuple[int, str]:
             return skipped, line
         skipped += 1
     return skipped, ""
+
+
+def _is_integer(cell: str) -> bool:
+    digits = cell.removeprefix("-")
+    fits = digits.isascii() and digits.isdecimal() and len(digits) < 19
+    return fits and str(int(cell)) == cell
 
 
 def _is_number(cell: str) -> bool:

@@ -17,7 +17,8 @@ from sklearn.model_selection import StratifiedKFold
 
 import halosvm
 from halosvm import Gaussians, UncertainSVC, load_model
-from halosvm.cli import C_GRID, main, parse_labels
+from halosvm.cli import C_GRID, main
+from halosvm.table import parse_labels
 
 
 def write_table(path, features, errors, labels, *, names=None, suffix="_std"):
