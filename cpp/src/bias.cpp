@@ -103,11 +103,11 @@ class Objective::Bias {
       Workspace& mine = work[static_cast<std::size_t>(slot)];
       for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
         checkpoint();
-        const Rows rows{begin, std::min(block, chunks.end(chunk) - begin)};
+        const Rows rows = objective_.rows(begin, std::min(block, chunks.end(chunk) - begin));
         objective_.margins(rows, problem_, w, no_bias, mine);
         for (Index i = 0; i < rows.count; ++i) {
           const auto row = static_cast<std::size_t>(begin + i);
-          kinks_[row] = objective_.labels_.sign(begin + i, problem_) * mine.m_(0, i);
+          kinks_[row] = objective_.labels_.sign(rows[i], problem_) * mine.m_(0, i);
           if (wide_.empty()) {
             narrow_[row] = static_cast<float>(mine.s_(0, i));
           } else {
@@ -135,16 +135,17 @@ class Objective::Bias {
       for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
         checkpoint();
         const Index count = std::min(block, chunks.end(chunk) - begin);
+        const Rows rows = objective_.rows(begin, count);
         for (Index i = 0; i < count; ++i) {
           const auto row = static_cast<std::size_t>(begin + i);
-          m[i] = objective_.labels_.sign(begin + i, problem_) * (kinks_[row] - b);
+          m[i] = objective_.labels_.sign(rows[i], problem_) * (kinks_[row] - b);
           s[i] = spread(row);
         }
         objective_.loss_->first(count, m, s, value, slope_m, unused);
         objective_.loss_->second(count, m, s, mm, value, unused);
         for (Index i = 0; i < count; ++i) {
-          const double c = objective_.weight(begin + i);
-          sum.g += c * objective_.labels_.sign(begin + i, problem_) * slope_m[i];
+          const double c = objective_.weight(rows[i]);
+          sum.g += c * objective_.labels_.sign(rows[i], problem_) * slope_m[i];
           sum.decrease += c * mm[i];
           if (s[i] < smallest_spread && c > 0.0)
             add_kink(kinks_[static_cast<std::size_t>(begin + i)], c, b, low, high, sum);

@@ -39,6 +39,7 @@ void Descent::observe(double value, const Vector& gradient, double curvature) {
   at_ = trial_;
   value_ = value;
   gradient_ = gradient;
+  curvature_ = curvature;
   direction_ = -scaled(gradient, curvature);
   slope_ = direction_.dot(gradient);
   if (!(slope_ < 0.0)) {
@@ -73,21 +74,27 @@ void Descent::remember(Vector step, Vector change) {
   pairs_.push_back({std::move(step), std::move(change), 1.0 / product});
 }
 
-/// The inverse Hessian times a gradient: two loops around a diagonal model.
-Vector Descent::scaled(Vector q, double curvature) const {
+/// The inverse of the model of the Hessian times a vector.
+Vector Descent::modelled(const Vector& q, double curvature) const {
+  if (factor_) return factor_->solve(q);
   // Before there is curvature (w = 0), that of a spread of order 1 is assumed; the line search corrects it.
   const double kappa = curvature > 0.0 ? std::max(curvature, 0.1) : 1.0;
   Vector diagonal = kappa * variance_;
   diagonal.head(diagonal.size() - 1).array() += regularisation_;
+  return q.cwiseQuotient(diagonal);
+}
+
+/// The inverse Hessian times a gradient: two loops around the model.
+Vector Descent::scaled(Vector q, double curvature) const {
   std::vector<double> alpha(pairs_.size());
   for (std::size_t i = pairs_.size(); i-- > 0;) {
     alpha[i] = pairs_[i].inverse_product * pairs_[i].step.dot(q);
     q -= alpha[i] * pairs_[i].change;
   }
-  q = q.cwiseQuotient(diagonal);
+  q = modelled(q, curvature);
   if (!pairs_.empty()) {
     const Pair& last = pairs_.back();
-    q /= last.inverse_product * last.change.dot(last.change.cwiseQuotient(diagonal));
+    q /= last.inverse_product * last.change.dot(modelled(last.change, curvature));
   }
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     q += (alpha[i] - pairs_[i].inverse_product * pairs_[i].change.dot(q)) * pairs_[i].step;

@@ -3,9 +3,12 @@
 /// Private to lbfgs.cpp.
 #pragma once
 
+#include "factor.hpp"
 #include "halosvm/types.hpp"
 
 #include <deque>
+#include <memory>
+#include <utility>
 
 namespace halosvm {
 
@@ -14,10 +17,16 @@ class Descent {
   /// \param start u = (w, intercept for centred means). \param variance of the features, and 1 for the intercept.
   Descent(Vector start, Vector variance, double regularisation);
 
+  /// Takes a matrix near the Hessian as its model, in place of the diagonal one.
+  void precondition(std::shared_ptr<const Factor> factor) { factor_ = std::move(factor); }
+
   /// The point to evaluate next.
   const Vector& trial() const { return trial_; }
   /// The best point so far.
   const Vector& at() const { return at_; }
+  /// Gradient and mean curvature there.
+  const Vector& gradient() const { return gradient_; }
+  double curvature() const { return curvature_; }
   /// Whether any step has been taken from the start.
   bool has_moved() const { return !pairs_.empty(); }
   /// No step lowers the value any more.
@@ -42,15 +51,18 @@ class Descent {
   bool accepted(double value, const Vector& gradient) const;
   void shorten(double value);
   void remember(Vector step, Vector change);
+  Vector modelled(const Vector& q, double curvature) const;
   Vector scaled(Vector q, double curvature) const;
 
   Vector at_;
   Vector variance_;
   double regularisation_;
+  std::shared_ptr<const Factor> factor_;
   Vector trial_;
   Vector gradient_;
   Vector direction_;
   double value_ = 0.0;
+  double curvature_ = 0.0;
   double slope_ = 0.0;
   double length_ = 0.0;
   bool started_ = false;

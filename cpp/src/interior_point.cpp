@@ -1,10 +1,9 @@
 #include "halosvm/interior_point.hpp"
 
 #include "halosvm/moments.hpp"
+#include "factor.hpp"
 #include "newton_system.hpp"
 #include "zero_model.hpp"
-
-#include <Eigen/Cholesky>
 
 #include <algorithm>
 #include <cmath>
@@ -15,30 +14,6 @@ namespace halosvm {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// Cholesky factor of a matrix scaled to unit diagonal.
-class Factor {
- public:
-  /// Rounding may ask for a little more diagonal; false when even that does not help.
-  bool compute(const Matrix& lower) {
-    scale_ = lower.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
-    double extra = 1e-15;
-    for (int attempt = 0; attempt < 6; ++attempt) {
-      Matrix scaled = scale_.asDiagonal() * lower * scale_.asDiagonal();
-      scaled.diagonal().array() += extra;
-      llt_.compute(scaled);
-      if (llt_.info() == Eigen::Success) return true;
-      extra *= 100.0;
-    }
-    return false;
-  }
-
-  Vector solve(const Vector& right) const { return scale_.cwiseProduct(llt_.solve(scale_.cwiseProduct(right))); }
-
- private:
-  Vector scale_;
-  Eigen::LLT<Matrix, Eigen::Lower> llt_;
-};
 
 /// One problem from start to certified end.
 class InteriorPoint {

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,7 +21,7 @@ constexpr Index patience = 250;   ///< passes after which kinks are taken for th
 
 class Lbfgs {
  public:
-  Lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings)
+  Lbfgs(const Objective& objective, const Moments& about, const LinearModel& start, const BatchSettings& settings)
       : objective_(objective),
         settings_(settings),
         n_problems_(objective.n_problems()),
@@ -29,18 +31,18 @@ class Lbfgs {
         lower_(Vector::Constant(n_problems_, -infinity)),
         best_value_(Vector::Constant(n_problems_, infinity)),
         at_zero_(objective.value_at_zero()) {
-    const Moments about = moments(objective);
     centre_ = about.centre;
-    Vector variance(d_ + 1);
-    variance << about.variance.cwiseMax(1e-300), 1.0;
+    variance_.resize(d_ + 1);
+    variance_ << about.variance.cwiseMax(1e-300), 1.0;
     for (Index k = 0; k < n_problems_; ++k) {
       Vector u(d_ + 1);
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
-      walks_.emplace_back(std::move(u), variance, objective.regularisation());
+      walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
-    variance_ = variance;
     set_floor(objective.all_certain() ? 1.0 : 0.0);
   }
+
+  void precondition(Index k, std::shared_ptr<const Factor> factor) { walk(k).precondition(std::move(factor)); }
 
   Result run() {
     Result result;
@@ -48,7 +50,6 @@ class Lbfgs {
     bool balanced = !objective_.fit_intercept();  // the trial points have the exact bias of their coefficients
     for (pass_ = 1;; ++pass_) {
       evaluate();
-      if (balanced) note_bounds();
       if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
       if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest)) break;
 
@@ -73,8 +74,14 @@ class Lbfgs {
     result.steps = pass_;
     result.epochs = pass_;
     result.model.coef = best_coef_;
-    result.model.intercept = objective_.exact_bias(best_coef_, best_intercept_);
-    certify(objective_, lower_.cwiseMax(0.0), settings_.tolerance, result);
+    result.model.intercept = best_intercept_;
+    result.objective = best_value_;
+    result.lower_bound = lower_.cwiseMax(0.0);
+    judge(settings_.tolerance, result);
+    if (floor_ > 0.0 || result.status != Status::converged) {  // what was evaluated is not J, or not with the best bias
+      result.model.intercept = objective_.exact_bias(best_coef_, best_intercept_);
+      certify(objective_, result.lower_bound, settings_.tolerance, result);
+    }
     return result;
   }
 
@@ -99,16 +106,11 @@ class Lbfgs {
     return true;
   }
 
-  /// A slope in b up to here is rounding: near w = 0 that of margins is large beside the spreads.
-  double no_slope(Index k) const {
-    constexpr double least = 1e-10;
-    return least + 4e-16 * gradient_.curvature(k) * std::max(1.0, std::abs(model_.intercept(k)));
-  }
-
   /// Whether the exact bias of some problem is at a kink, where the gradient does not vanish.
   bool kinked() const {
+    constexpr double no_slope = 1e-6;
     for (Index k = 0; k < n_problems_; ++k) {
-      if (objective_.fit_intercept() && !vanishing(k) && std::abs(gradient_.intercept(k)) > no_slope(k)) return true;
+      if (objective_.fit_intercept() && !vanishing(k) && std::abs(gradient_.intercept(k)) > no_slope) return true;
     }
     return false;
   }
@@ -126,7 +128,7 @@ class Lbfgs {
   void evaluate() {
     model_ = trial_model();
     current_.value_and_gradient(model_.coef, model_.intercept, gradient_);
-    bound_ = current_.dual_bound(model_.coef, gradient_, centre_);
+    note_bounds();
     if (best_coef_.size() == 0) {
       best_coef_ = model_.coef;
       best_intercept_ = model_.intercept;
@@ -139,10 +141,19 @@ class Lbfgs {
     }
   }
 
-  /// A dual bound needs sum c theta y = 0, which the exact bias gives except at kinks.
+  /// The dual bound with theta scaled down on the heavier side, so that sum c theta y = 0 as it must: what scales
+  /// there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2)) times the
+  /// root of the total variance.
   void note_bounds() {
+    bound_ = current_.dual_bound(model_.coef, gradient_, centre_);
+    const double width = std::sqrt(variance_.head(d_).sum());
+    const double lam = objective_.regularisation();
     for (Index k = 0; k < n_problems_; ++k) {
-      if (std::abs(gradient_.intercept(k)) <= no_slope(k)) lower_(k) = std::max(lower_(k), bound_(k));
+      const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
+      const double heavier = 0.5 * (gradient_.slope(k) + excess);
+      const double moved = excess > 0.0 ? excess / heavier * std::sqrt(heavier + 0.16) * width : 0.0;
+      const double norm = std::sqrt(std::max(0.0, 2.0 * lam * (gradient_.slope(k) - bound_(k)))) + moved;
+      lower_(k) = std::max(lower_(k), gradient_.slope(k) - excess - norm * norm / (2.0 * lam));
     }
   }
 
@@ -175,18 +186,26 @@ class Lbfgs {
     }
   }
 
-  /// Moves all walks to the exact bias of where they are.
+  /// Moves all walks to the exact bias of where they are: from near by Newton's method.
   void balance() {
+    constexpr double near = 1e-4;
     LinearModel model(n_problems_, d_);
+    bool newton = floor_ == 0.0;
     for (Index k = 0; k < n_problems_; ++k) {
       const Vector& u = walk(k).at();
       model.coef.row(k) = u.head(d_).transpose();
       model.intercept(k) = u(d_) - u.head(d_).dot(centre_);
+      newton = newton && std::abs(walk(k).gradient()(d_)) < near * std::min(1.0, walk(k).curvature());
     }
-    const Vector exact = current_.exact_bias(model.coef, model.intercept);
+    Vector exact = model.intercept;
+    if (newton) {
+      for (Index k = 0; k < n_problems_; ++k) exact(k) -= walk(k).gradient()(d_) / walk(k).curvature();
+    } else {
+      exact = current_.exact_bias(model.coef, model.intercept);
+    }
     for (Index k = 0; k < n_problems_; ++k) {
       Vector u = walk(k).at();
-      u(d_) = exact(k) + u.head(d_).dot(centre_);
+      u(d_) += exact(k) - model.intercept(k);
       walk(k).jump(u);
     }
   }
@@ -230,10 +249,63 @@ class Lbfgs {
   Vector best_intercept_ = Vector::Zero(n_problems_);
 };
 
+/// Rows spread over the data, enough for their Hessian to be near that of all; none where that would not pay.
+std::vector<Index> sample_rows(const Objective& objective) {
+  const Index n = objective.n_samples();
+  const Index d = objective.n_features();
+  // Their matrix costs m d^2 operations; 190 n / m passes, say, would take as long.
+  const Index m = std::min({50 * d, n / 4, 190 * n / d});
+  if (m < 8 * d || m < 200) return {};
+  std::vector<Index> rows(static_cast<std::size_t>(m));
+  std::uint64_t state = 0;
+  for (Index j = 0; j < m; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
+    const Index begin = j * n / m;
+    const Index end = (j + 1) * n / m;
+    state = 6364136223846793005u * state + 1442695040888963407u;
+    rows[static_cast<std::size_t>(j)] =
+        begin + static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(end - begin));
+  }
+  return rows;
+}
+
+/// Whether each class has weight among the rows.
+bool has_all_classes(const Objective& objective, const std::vector<Index>& rows) {
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    Index positive = 0;
+    Index negative = 0;
+    for (const Index row : rows) {
+      if (objective.weight(row) > 0.0) ++(objective.sign(row, k) > 0.0 ? positive : negative);
+    }
+    if (std::min(positive, negative) < 10) return false;
+  }
+  return true;
+}
+
+/// Starts a run from the solution for some of the rows, with their Hessian as model.
+Lbfgs prepared(const Objective& objective, const Moments& about, const LinearModel& start,
+               const BatchSettings& settings) {
+  const std::vector<Index> rows = objective.all_certain() ? std::vector<Index>() : sample_rows(objective);
+  if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
+  const Objective sample = objective.sampled(rows);
+  BatchSettings rough;
+  rough.max_iterations = 30;
+  rough.tolerance = std::max(settings.tolerance, 1e-3);
+  const LinearModel model = Lbfgs(sample, about, start, rough).run().model;
+  Lbfgs run(objective, about, model, settings);
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    Matrix hessian =
+        sample.only(k).smoothed(0.05).hessian(model.coef.row(k), model.intercept.segment(k, 1), about.centre);
+    hessian.diagonal().head(objective.n_features()) += 1e-3 * about.variance;
+    auto factor = std::make_shared<Factor>();
+    if (factor->compute(hessian)) run.precondition(k, std::move(factor));
+  }
+  return run;
+}
+
 }  // namespace
 
 Result run_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  return Lbfgs(objective, start, settings).run();
+  return prepared(objective, moments(objective), start, settings).run();
 }
 
 Result minimize_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {

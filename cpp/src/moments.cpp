@@ -15,12 +15,12 @@ struct Memory {
 
 /// sum over all blocks of body(rows, X, c, scratch, partial sum), added in the order of the rows.
 template <class Body>
-Vector reduce(const Objective& objective, const Body& body) {
+Vector reduce(const Objective& objective, Index size, const Body& body) {
   const Index d = objective.n_features();
   const Index block = objective.data().block_rows();
   const Covariances& covariances = objective.data().covariances();
   const Chunks chunks(objective.n_samples(), block);
-  std::vector<Vector> partial(static_cast<std::size_t>(chunks.count()), Vector::Zero(d));
+  std::vector<Vector> partial(static_cast<std::size_t>(chunks.count()), Vector::Zero(size));
   std::vector<Memory> memory(
       static_cast<std::size_t>(thread_count(chunks.count(), objective.execution())),
       {std::vector<double>(static_cast<std::size_t>(block * d)),
@@ -29,31 +29,58 @@ Vector reduce(const Objective& objective, const Body& body) {
     Memory& mine = memory[static_cast<std::size_t>(slot)];
     for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
       checkpoint();
-      const Rows rows{begin, std::min(block, chunks.end(chunk) - begin)};
+      const Rows rows = objective.rows(begin, std::min(block, chunks.end(chunk) - begin));
       for (Index i = 0; i < rows.count; ++i) mine.weights(i) = objective.weight(rows[i]);
       body(rows, objective.data().means().block(rows, mine.means.data()), mine.weights.head(rows.count),
            mine.scratch.data(), partial[static_cast<std::size_t>(chunk)]);
     }
   });
-  Vector total = Vector::Zero(d);
+  Vector total = Vector::Zero(size);
   for (const Vector& part : partial) total += part;
   return total;
+}
+
+/// The mean of up to 256 examples spread over the data: near the mean of all, so that squares about it do not cancel.
+Vector rough_mean(const Objective& objective) {
+  const Index n = objective.n_samples();
+  const Index count = std::min<Index>(n, 256);
+  std::vector<double> scratch(static_cast<std::size_t>(objective.n_features()));
+  Vector sum = Vector::Zero(objective.n_features());
+  for (Index i = 0; i < count; ++i) {
+    sum += objective.data().means().block(objective.rows(i * n / count, 1), scratch.data()).row(0).transpose();
+  }
+  return sum / static_cast<double>(count);
 }
 
 }  // namespace
 
 Moments moments(const Objective& objective) {
-  Moments result;
-  result.mean = reduce(objective, [](const Rows& /*rows*/, const ConstMatrixMap& X, const ConstVectorRef& c,
-                                     double* /*scratch*/, Vector& sum) { sum.noalias() += X.transpose() * c; });
-  result.centre = result.mean;
-  if (!objective.fit_intercept()) result.centre.setZero();
+  const Index d = objective.n_features();
   const bool spread = objective.uses_spread();
-  result.variance = reduce(
-      objective, [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
-        for (Index i = 0; i < rows.count; ++i) sum += c(i) * (X.row(i).transpose() - result.centre).cwiseAbs2();
-        if (spread) objective.data().covariances().add_weighted_diagonals(rows, c, sum, scratch);
-      });
+  const Vector about = rough_mean(objective);
+  const Vector sums =
+      reduce(objective, 2 * d,
+             [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
+               auto first = sum.head(d).array();
+               auto second = sum.tail(d).array();
+               for (Index i = 0; i < rows.count; ++i) {
+                 const auto shifted = X.row(i).transpose().array() - about.array();
+                 first += c(i) * shifted;
+                 second += c(i) * shifted.square();
+               }
+               if (spread) objective.data().covariances().add_weighted_diagonals(rows, c, sum.tail(d), scratch);
+             });
+  Moments result;
+  result.mean = about + sums.head(d);
+  result.centre = result.mean;
+  result.variance = sums.tail(d);
+  if (objective.fit_intercept()) {
+    result.variance -= sums.head(d).cwiseAbs2();
+  } else {  // the second moments about 0 instead
+    result.centre.setZero();
+    result.variance.array() += about.array().square() + 2.0 * about.array() * sums.head(d).array();
+  }
+  result.variance = result.variance.cwiseMax(0.0);
   return result;
 }
 

@@ -112,7 +112,7 @@ void Objective::reduce(Gradient& sum, const Body& body) const {
   run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
     for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
       checkpoint();
-      const Rows rows{begin, std::min(block, chunks.end(chunk) - begin)};
+      const Rows rows = this->rows(begin, std::min(block, chunks.end(chunk) - begin));
       body(rows, work[static_cast<std::size_t>(slot)], partial[static_cast<std::size_t>(chunk)]);
     }
   });
@@ -180,8 +180,9 @@ void Objective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b,
 Vector Objective::value_at_zero() const {
   if (!fit_intercept_) return Vector::Ones(n_problems());
   Vector positive = Vector::Zero(n_problems());
-  for (Index i = 0; i < n_samples(); ++i) {
-    for (Index k = 0; k < n_problems(); ++k) positive(k) += sign(i, k) > 0.0 ? weight(i) : 0.0;
+  const Rows all = rows(0, n_samples());
+  for (Index i = 0; i < all.count; ++i) {
+    for (Index k = 0; k < n_problems(); ++k) positive(k) += sign(all[i], k) > 0.0 ? weight(all[i]) : 0.0;
   }
   return 2.0 * positive.cwiseMin(Vector::Ones(n_problems()) - positive);
 }
@@ -193,13 +194,22 @@ Objective Objective::only(Index k) const {
   return single;
 }
 
+Objective Objective::sampled(std::vector<Index> rows) const {
+  Objective part = *this;
+  double total = 0.0;
+  for (const Index row : rows) total += weight(row);
+  part.weight_scale_ = weight_scale_ / total;
+  part.sample_ = std::make_shared<const std::vector<Index>>(std::move(rows));
+  return part;
+}
+
 Objective Objective::with_spreads_times(double factor) const {
   Objective other = *this;
   std::shared_ptr<const Covariances> scaled;
   if (factor > 0.0) {
     scaled = std::make_shared<ScaledCovariances>(data_.shared_covariances(), factor * factor);
   } else {
-    scaled = std::make_shared<ZeroCovariances>(n_samples(), n_features());
+    scaled = std::make_shared<ZeroCovariances>(data_.n_samples(), n_features());
   }
   other.data_ = Gaussians(data_.means(), std::move(scaled));
   return other;
@@ -210,7 +220,7 @@ Objective Objective::smoothed(double floor) const {
   smooth.floor_ = floor;
   if (!loss_->uses_spread()) {  // the hinge is the expected hinge of certain points
     smooth.loss_ = make_loss("expected_hinge");
-    smooth.data_ = Gaussians(data_.means(), std::make_shared<ZeroCovariances>(n_samples(), n_features()));
+    smooth.data_ = Gaussians(data_.means(), std::make_shared<ZeroCovariances>(data_.n_samples(), n_features()));
   }
   return smooth;
 }

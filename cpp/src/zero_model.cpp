@@ -13,11 +13,12 @@ namespace {
 /// How much J(0) rises to first order along a direction, with the best bias, when all spreads are multiplied by t.
 class Rise {
  public:
-  /// \param zero J(0).
-  Rise(const Objective& problem, double zero) : problem_(problem), variance_(moments(problem).variance), zero_(zero) {}
+  /// \param zero the model of w = 0.
+  Rise(const Objective& problem, const Result& zero)
+      : problem_(problem), variance_(moments(problem).variance), zero_(zero.objective(0)), b_(zero.model.intercept) {}
 
   /// The t in [0, 1] at which the rise along \p coef is 0; rises grow with t.
-  double root(const Matrix& coef) const {
+  double root(const Matrix& coef) {
     constexpr double small = 1e-4;  // the size of scores, at which J - J(0) is of first order and well above rounding
     const double size = std::sqrt(coef.row(0).cwiseAbs2().dot(variance_.transpose()));
     if (!(size > 0.0)) return 0.0;
@@ -53,24 +54,26 @@ class Rise {
   }
 
  private:
-  double at(const Matrix& step, double t) const {
+  double at(const Matrix& step, double t) {
     constexpr double inverse = 1e4;  // of the size of scores
     const Objective other = problem_.with_spreads_times(t);
     Gradient gradient(1, problem_.n_features());
-    other.value_and_gradient(step, other.exact_bias(step, Vector::Zero(1)), gradient);
+    b_ = other.exact_bias(step, b_);
+    other.value_and_gradient(step, b_, gradient);
     return inverse * (gradient.value(0) - 0.5 * problem_.regularisation() * step.squaredNorm() - zero_);
   }
 
   const Objective& problem_;
   Vector variance_;
   double zero_;
+  Vector b_;  ///< the last bias, from where the search for the next one starts
 };
 
 /// A bound on J* from below, close to J(0) if w = 0 is the minimum. \param model where to look for the direction in
 /// which J rises least.
-double bound_by_smaller_spreads(const Objective& problem, double zero, LinearModel model,
+double bound_by_smaller_spreads(const Objective& problem, const Result& zero, LinearModel model,
                                 const BatchSettings& settings) {
-  const Rise rise(problem, zero);
+  Rise rise(problem, zero);
   double lower = 0.0;
   for (double margin = 0.1; margin > 1e-9; margin *= 0.1) {
     double t = rise.root(model.coef);
@@ -86,7 +89,7 @@ double bound_by_smaller_spreads(const Objective& problem, double zero, LinearMod
     const Result run = run_lbfgs(problem.with_spreads_times((1.0 - margin) * t), model, settings);
     lower = std::max(lower, run.lower_bound(0));
     model = run.model;
-    if (zero - lower <= settings.tolerance * lower) break;
+    if (zero.objective(0) - lower <= settings.tolerance * lower) break;
   }
   return lower;
 }
@@ -106,7 +109,7 @@ bool take_zero_model(const Objective& problem, const BatchSettings& settings, Re
     BatchSettings inner;
     inner.max_iterations = 200;
     inner.tolerance = 0.1 * settings.tolerance;
-    const double lower = bound_by_smaller_spreads(problem, there.objective(0), result.model, inner);
+    const double lower = bound_by_smaller_spreads(problem, there, result.model, inner);
     certify(problem, Vector::Constant(1, std::max(lower, result.lower_bound(0))), settings.tolerance, there);
     if (there.status != Status::converged) return false;
   }

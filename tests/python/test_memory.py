@@ -135,6 +135,7 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
         n, d = 120_000, 50
         X, spread, single = filled(n, d), filled(n, d), filled(n, d, dtype=np.float32)
         y = X[:, 0] > 0.5
+        spread *= 0.1
         classes = X[:, :5].argmax(axis=1)
         single.flags.writeable = False
         on_disk = mapped(single, "single.dat")

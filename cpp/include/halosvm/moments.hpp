@@ -12,7 +12,7 @@ struct Moments {
   Vector variance;  ///< sum_i c_i [ (x_i - centre)^2 + diag(S_i) ] for each feature
 };
 
-/// Two passes over the data: squares about 0 would cancel for data far from 0.
+/// One pass over the data, with squares about the mean of some examples: about 0 they would cancel far from it.
 Moments moments(const Objective& objective);
 
 }  // namespace halosvm

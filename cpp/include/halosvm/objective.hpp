@@ -66,7 +66,7 @@ class Objective {
   Objective(Gaussians data, Labels labels, const double* weights, double regularisation,
             std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution);
 
-  Index n_samples() const { return data_.n_samples(); }
+  Index n_samples() const { return sample_ ? static_cast<Index>(sample_->size()) : data_.n_samples(); }
   Index n_features() const { return data_.n_features(); }
   Index n_problems() const { return labels_.n_problems; }
   double regularisation() const { return regularisation_; }
@@ -77,6 +77,11 @@ class Objective {
   bool uses_spread() const { return loss_->uses_spread(); }
   /// Whether no example has a spread: the loss ignores covariances, or there are none.
   bool all_certain() const { return !uses_spread() || data_.covariances().row_bytes() == 0; }
+  /// The rows of the data that hold the examples begin ... begin + count - 1.
+  Rows rows(Index begin, Index count) const {
+    if (!sample_) return {begin, count};
+    return {0, count, sample_->data() + begin};
+  }
   /// y_i in problem \p k.
   double sign(Index row, Index k) const { return labels_.sign(row, k); }
   /// J(0) with the best bias for each problem, for losses that are the hinge where s = 0.
@@ -90,6 +95,10 @@ class Objective {
   /// Hessian-vector products (spec A.4, K.0) for directions (V, v0); out.value is not touched.
   void hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
                       const ConstVectorRef& v0, Gradient& out) const;
+
+  /// The Hessian of the only problem at (W, b) in (w, intercept for means seen from \p centre), of order n_features + 1;
+  /// its lower triangle (spec A.4). Defined in hessian.cpp.
+  Matrix hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const;
 
   /// The b that minimises J for given W (spec A.9); 0 without intercept. Of an interval of minimisers between certain
   /// examples it is the middle. \param guess where to start the search, n_problems. Defined in bias.cpp.
@@ -107,6 +116,10 @@ class Objective {
 
   /// Problem \p k alone.
   Objective only(Index k) const;
+
+  /// The objective of the listed rows of the data alone, with their weights normalised anew. On both sides of each
+  /// problem there must be some weight.
+  Objective sampled(std::vector<Index> rows) const;
 
   /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
   Objective with_spreads_times(double factor) const;
@@ -149,6 +162,7 @@ class Objective {
   std::shared_ptr<const Loss> loss_;
   bool fit_intercept_;
   double floor_ = 0.0;
+  std::shared_ptr<const std::vector<Index>> sample_;  ///< rows of the examples, or null for all
   Execution execution_;
 };
 
