@@ -1,6 +1,6 @@
 """The array work of Covariances and Gaussians: reading, checking, selecting, packing, joining.
 
-In:  array-likes, masked arrays, data frames, bags of samples, index expressions, stored batches.
+In:  array-likes, masked arrays, data frames, index expressions, stored batches.
 Out: C-contiguous, aligned, native float32 or float64 arrays, in the memory of the argument where
 it is one already. Types and shapes are checked here, the values of plain arrays by the core.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -360,39 +360,3 @@ def dense(batch: Covariances) -> NDArray[np.float64]:
         for rows, factors in _factor_groups(batch):
             matrices[rows] += factors @ factors.transpose(0, 2, 1)
     return matrices
-
-
-# ---- estimating from samples -----------------------------------------------------------------
-
-
-def as_bags(samples: Iterable[Any]) -> list[NDArray[np.float64]]:
-    """Read bags of observations: (N_i, d) arrays, N_i >= 2, one d for all, finite values."""
-    axes = ("n_observations", "n_features")
-    read = [as_float_array(bag, f"samples[{i}]", *axes) for i, bag in enumerate(samples)]
-    bags = [bag.astype(np.float64, copy=False) for bag in read]
-    if not bags:
-        raise ValueError("samples is empty; it needs at least one bag of observations")
-    for i, bag in enumerate(bags):
-        require_shape(bag, f"samples[{i}]", "n_observations", bags[0].shape[1])
-        if len(bag) < 2:
-            raise ValueError(
-                f"samples[{i}] holds {len(bag)} observation(s); a sample covariance needs 2 or more"
-            )
-        refuse_where(beyond_limits(bag), f"samples[{i}]", "it must be finite", bag)
-    return bags
-
-
-def covariance_of_bag(
-    bag: NDArray[np.float64], kind: Literal["full", "diagonal", "low_rank"]
-) -> NDArray[np.float64]:
-    """Return the unbiased covariance of one bag: (d, d), its diagonal (d,), or a factor (d, r)."""
-    centred = (bag - bag.mean(axis=0)) / np.sqrt(len(bag) - 1)
-    if kind == "diagonal":
-        return np.asarray(np.square(centred).sum(axis=0))
-    if kind == "full":
-        return np.asarray(centred.T @ centred)
-    _, scales, directions = np.linalg.svd(centred, full_matrices=False)
-    # Centring costs one rank; what the decomposition leaves in its place is rounding.
-    kept = scales > scales[0] * max(centred.shape) * np.finfo(np.float64).eps
-    rank = min(np.count_nonzero(kept), len(bag) - 1)
-    return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T)

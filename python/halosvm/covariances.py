@@ -6,12 +6,13 @@ Out: a batch to index, join and pickle, which the core views and reads without e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
 from . import _core
 from . import covariance_arrays as arrays
+from .sample_covariances import as_bags, check_options, covariance_of_bag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from .covariance_arrays import FloatArray, Kind
+    from .sample_covariances import BagKind, Of, Shrinkage
 
 
 class Covariances(arrays.Frozen):
@@ -273,7 +275,10 @@ class Covariances(arrays.Frozen):
     def from_samples(
         cls,
         samples: Iterable[ArrayLike],
-        kind: Literal["full", "diagonal", "low_rank"] = "full",
+        kind: BagKind = "full",
+        *,
+        shrinkage: Shrinkage = None,
+        of: Of = "observations",
     ) -> Self:
         """Estimate a covariance from each bag of repeated observations, unbiased (ddof = 1).
 
@@ -283,13 +288,18 @@ class Covariances(arrays.Frozen):
             The observations of each example, two or more: one tells nothing of its spread.
         kind : {"full", "diagonal", "low_rank"}
             What to keep; low_rank is exact, with factors of rank at most N_i - 1.
+        shrinkage, of
+            As in `halosvm.uncertainty.from_samples`.
         """
-        if kind not in ("full", "diagonal", "low_rank"):
-            raise ValueError(f"kind must be 'full', 'diagonal' or 'low_rank', got {kind!r}")
-        estimates = [arrays.covariance_of_bag(bag, kind) for bag in arrays.as_bags(samples)]
+        check_options(kind, shrinkage, of)
+        bags = as_bags(samples)
+        estimates, shrunk = zip(
+            *(covariance_of_bag(bag, kind, shrinkage, of) for bag in bags), strict=True
+        )
         if kind == "low_rank":
-            values, offsets, shape = arrays.read_factors(estimates)
-            return cls._of(kind, shape, values, offsets=offsets, argument="samples")
+            values, offsets, shape = arrays.read_factors(list(estimates))
+            added = np.repeat(shrunk, shape[1]).reshape(shape) if any(shrunk) else None
+            return cls._of(kind, shape, values, offsets=offsets, added=added, argument="samples")
         values = np.stack(estimates)
         return cls._of(kind, values.shape, values, argument="samples")
 

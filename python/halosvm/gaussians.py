@@ -232,7 +232,7 @@ def _read(
 ) -> tuple[FloatArray, Covariances, FeatureNames | None]:
     """Return the checked state of Gaussians; errors speak in the user's words."""
     means = arrays.as_float_array(mean, names.mean, "n_samples", "n_features")
-    features = _feature_names_of(mean, names.mean) if feature_names is None else feature_names
+    features = feature_names_of(mean, names.mean) if feature_names is None else feature_names
     covariances = _read_covariances(names, means.shape, features, spreads)
     if len(means):
         _core.Gaussians(means, covariances.core_view()).check(names.mean)
@@ -264,7 +264,7 @@ def _read_covariances(
     array = arrays.as_float_array(value, argument)
     _refuse_unclear(array.shape, keyword, names, shape)
     _require_rows_and_columns(argument, array.shape, names.mean, shape)
-    columns = _feature_names_of(value, argument)
+    columns = feature_names_of(value, argument)
     if columns is not None and feature_names is not None:
         _require_equal_names(argument, columns, names.mean, feature_names)
     if array.ndim == 3:
@@ -315,7 +315,7 @@ def _require_rows_and_columns(
             raise ValueError(f"{argument} has {size} {axis}, {mean} has {expected}")
 
 
-def _feature_names_of(array: Any, argument: str) -> FeatureNames | None:
+def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     """Return the column names of a data frame if all are strings, as scikit-learn does."""
     if not hasattr(array, "columns") or not hasattr(array, "to_numpy"):
         return None
