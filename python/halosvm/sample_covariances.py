@@ -10,7 +10,6 @@ import numbers
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf_shrinkage
 
 from halosvm import covariance_arrays as arrays
 
@@ -102,6 +101,8 @@ def covariance_of_bag(
     n, d = bag.shape
     a = 0.0 if shrinkage is None else shrinkage
     if isinstance(a, str):
+        from sklearn.covariance import ledoit_wolf_shrinkage  # slow to import, seldom needed
+
         a = float(ledoit_wolf_shrinkage(bag))
     centred = (bag - bag.mean(axis=0)) / np.sqrt((n - 1) * (n if of == "mean" else 1))
     added = a * float(np.square(centred).sum()) / d

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.signal
 
 from halosvm import covariance_arrays as arrays
 from halosvm.uncertainty.samples import from_samples
@@ -144,6 +143,8 @@ def _log_powers(
     number: int,
 ) -> Array:
     """Return the log band powers in each window, (n_windows, n_channels * n_bands)."""
+    import scipy.signal  # slow to import, seldom needed
+
     frequencies, _, density = scipy.signal.spectrogram(signal, fs, mode="psd", **cut)
     powers = []
     for name, (low, high) in bands.items():
