@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _core
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -141,13 +143,19 @@ def refuse_where(
     raise ValueError(f"{argument}: {place} is {value}{verdict}")
 
 
-def check_correlation(correlation: FloatArray) -> None:
-    """Raise ValueError unless (n, d, d) diagonals are 1 and entries at most 1 in size."""
+def read_correlation(array: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Read (n or 1, d, d) correlations for (n, d) data: diagonals 1, entries at most 1 in size."""
+    n_samples, n_features = shape
+    correlation = as_float_array(array, "correlation")
+    if correlation.ndim == 2:
+        correlation, n_samples = correlation[np.newaxis], 1
+    require_shape(correlation, "correlation", n_samples, n_features, n_features)
     rounding = 1e-6 if correlation.dtype == np.float32 else 1e-8
     units = np.einsum("ndd->nd", correlation)
     refuse_where(~(np.abs(units - 1) <= rounding), "correlation", "the diagonal must be 1", units)
     outside = ~(np.abs(correlation) <= 1 + rounding)
     refuse_where(outside, "correlation", "it must be between -1 and 1", correlation)
+    return correlation
 
 
 def beyond_limits(values: FloatArray) -> NDArray[np.bool_]:
@@ -323,7 +331,7 @@ def _factors_and_ranks(batch: Covariances) -> tuple[FloatArray, NDArray[np.int64
     return batch.values, np.diff(batch.offsets)
 
 
-def _factor_groups(batch: Covariances) -> Iterator[tuple[Rows, NDArray[np.float64]]]:
+def factor_groups(batch: Covariances) -> Iterator[tuple[Rows, NDArray[np.float64]]]:
     """Yield the rows of each rank and their (n_rows, d, rank) factors, in float64."""
     if batch.offsets is None and batch.values is not None:
         yield slice(None), batch.values.astype(np.float64, copy=False)
@@ -345,7 +353,7 @@ def dense_diagonal(batch: Covariances) -> NDArray[np.float64]:
     variances = np.ascontiguousarray(_values_as("diagonal", batch), dtype=np.float64)
     if batch.kind == "low_rank":
         variances = variances.copy()
-        for rows, factors in _factor_groups(batch):
+        for rows, factors in factor_groups(batch):
             variances[rows] += np.einsum("ndr,ndr->nd", factors, factors)
     return variances
 
@@ -357,6 +365,21 @@ def dense(batch: Covariances) -> NDArray[np.float64]:
     matrices = np.zeros((*batch.shape, batch.n_features))
     np.einsum("ndd->nd", matrices)[...] = _values_as("diagonal", batch)
     if batch.kind == "low_rank":
-        for rows, factors in _factor_groups(batch):
+        for rows, factors in factor_groups(batch):
             matrices[rows] += factors @ factors.transpose(0, 2, 1)
     return matrices
+
+
+def core_view_of(batch: Covariances) -> _core.Covariances:
+    """Make the core's view of the arrays of a batch."""
+    if batch.values is None:
+        return _core.Covariances.zero(*batch.shape)
+    if batch.kind == "isotropic":
+        return _core.Covariances.isotropic(batch.values, batch.n_features, batch.squared)
+    if batch.kind == "diagonal":
+        return _core.Covariances.diagonal(batch.values, batch.squared)
+    if batch.kind == "full":
+        return _core.Covariances.full(batch.values)
+    return _core.Covariances.low_rank(
+        batch.values, batch.n_features, batch.offsets, batch.diagonal_values
+    )

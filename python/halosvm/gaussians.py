@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
-from . import _core
+from . import _core, subspace
 from . import covariance_arrays as arrays
 from .covariances import Covariances
 
@@ -158,6 +158,23 @@ class Gaussians(arrays.Frozen):
             return self.mean[rows], self.covariances[rows]
         mean = arrays.take_rows(self.mean, rows)
         return self._of(mean, self.covariances[rows], self.feature_names)
+
+    def truncate(self, p: float, *, mean: str = "keep", n_threads: int | None = None) -> Gaussians:
+        """Truncate the covariances to the subspace of each that holds a fraction of its variance.
+
+        Parameters
+        ----------
+        p, n_threads
+            As in `Covariances.truncate`.
+        mean : {"keep", "project"}, default="keep"
+            "project" is the printed form of SVM-GSU, section 3.2, which also replaces each mean by
+            its part in the subspace. All that lies outside of it is lost, for certain examples the
+            whole mean: it is there to reproduce the paper.
+        """
+        subspace.require_mean(mean, "mean")
+        covariances = self.covariances.truncate(p, n_threads=n_threads)
+        means = self.mean if mean == "keep" else subspace.project_means(self.mean, covariances)
+        return self._of(means, covariances, self.feature_names)
 
     def core_view(self) -> _core.Gaussians:
         """Return the core's view of the stored arrays, made at the first call."""

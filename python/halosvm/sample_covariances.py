@@ -1,7 +1,7 @@
 """Covariances estimated from bags of repeated observations, one bag per example.
 
 In:  arrays of observations of any number, or one array with the number of the example of each row.
-Out: for each bag its mean and a matrix, a diagonal or a factor, for `Covariances.from_samples`.
+Out: for each bag a matrix, a diagonal or a factor, as `Covariances` stores them.
 """
 
 from __future__ import annotations
@@ -117,3 +117,19 @@ def covariance_of_bag(
     kept = scales > scales[0] * max(centred.shape) * np.finfo(np.float64).eps
     rank = min(np.count_nonzero(kept), n - 1)
     return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T), added
+
+
+def estimate_covariances(
+    samples: Iterable[Any], kind: BagKind, shrinkage: Shrinkage, of: Of
+) -> tuple[Array, NDArray[np.int64] | None, Array | None, tuple[int, ...]]:
+    """Return values, offsets, diagonal_values and shape of Covariances of that kind."""
+    check_options(kind, shrinkage, of)
+    bags = as_bags(samples)
+    estimates = [covariance_of_bag(bag, kind, shrinkage, of) for bag in bags]
+    if kind != "low_rank":
+        values = np.stack([estimate for estimate, _ in estimates])
+        return values, None, None, values.shape
+    factors, offsets, shape = arrays.read_factors([factor for factor, _ in estimates])
+    shrunk = [added for _, added in estimates]
+    diagonal = np.repeat(shrunk, shape[1]).reshape(shape) if any(shrunk) else None
+    return np.asarray(factors, np.float64), offsets, diagonal, shape
