@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -86,11 +85,6 @@ class ShiftedTridiagonal {
   std::vector<std::uint8_t> exchanged_;
 };
 
-Vector random_numbers(Index size) {
-  std::mt19937_64 engine(20180401);
-  return Vector::NullaryExpr(size, [&](Index) { return static_cast<double>(engine() >> 11U) * 0x1p-52 - 1.0; });
-}
-
 double largest_residual(const ConstVectorRef& diagonal, const ConstVectorRef& subdiagonal,
                         const ConstVectorRef& eigenvalues, const Eigen::MatrixXd& vectors) {
   const Index n = diagonal.size();
@@ -116,7 +110,8 @@ bool inverse_iteration(const ConstVectorRef& diagonal, const ConstVectorRef& sub
   if (k == 0) return true;
   const double norm = diagonal.cwiseAbs().maxCoeff() + 2.0 * (n > 1 ? subdiagonal.cwiseAbs().maxCoeff() : 0.0);
   ShiftedTridiagonal shifted(diagonal, subdiagonal);
-  const Vector starts = random_numbers(n + k);
+  Vector starts(n + k);
+  fill_at_random(starts);
   // Shifts move by a few roundings for each of a set of equal eigenvalues, and eigenvalues are only as good.
   const double rounding = 8.0 * static_cast<double>(n) * epsilon * norm;
   double shift = std::numeric_limits<double>::infinity();

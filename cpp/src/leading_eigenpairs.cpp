@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 namespace halosvm {
 namespace {
@@ -100,9 +99,8 @@ bool LeadingEigenpairs::compute_few(double p, double tolerance, Checkpoint& chec
 
 /// The first block is random, but the same for all matrices of this order.
 void LeadingEigenpairs::start_basis() {
-  std::mt19937_64 engine(20180401);
   next_.resize(matrix_.rows(), block);
-  for (Index i = 0; i < next_.size(); ++i) next_.data()[i] = static_cast<double>(engine() >> 11U) * 0x1p-52 - 1.0;
+  fill_at_random(next_.reshaped());
   orthonormalise();
   basis_.leftCols(block) = next_;
 }

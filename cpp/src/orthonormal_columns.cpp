@@ -3,6 +3,8 @@
 #include <Eigen/Cholesky>
 #include <Eigen/QR>
 
+#include <random>
+
 namespace halosvm {
 
 bool orthonormalise_by_cholesky(Eigen::MatrixXd& columns, Eigen::MatrixXd& triangle) {
@@ -22,6 +24,11 @@ void orthonormalise_by_reflections(Eigen::MatrixXd& columns, Eigen::MatrixXd& tr
   const Eigen::HouseholderQR<Eigen::MatrixXd> qr(columns);
   triangle = qr.matrixQR().topRows(k).triangularView<Eigen::Upper>();
   columns = qr.householderQ() * Eigen::MatrixXd::Identity(columns.rows(), k);
+}
+
+void fill_at_random(VectorRef out) {
+  std::mt19937_64 engine(20180401);  // NOLINT(bugprone-random-generator-seed,cert-msc32-c,cert-msc51-cpp): repeatable
+  for (Index i = 0; i < out.size(); ++i) out(i) = static_cast<double>(engine() >> 11U) * 0x1p-52 - 1.0;
 }
 
 }  // namespace halosvm

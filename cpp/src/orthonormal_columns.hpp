@@ -1,5 +1,5 @@
 /// \file
-/// Orthonormal bases of the span of columns.
+/// Orthonormal bases of the span of columns, and random columns to begin with.
 #pragma once
 
 #include "halosvm/types.hpp"
@@ -12,5 +12,8 @@ bool orthonormalise_by_cholesky(Eigen::MatrixXd& columns, Eigen::MatrixXd& trian
 
 /// The same by Householder reflections, for columns that may depend on each other.
 void orthonormalise_by_reflections(Eigen::MatrixXd& columns, Eigen::MatrixXd& triangle);
+
+/// Uniform numbers from [-1, 1), the same at every call.
+void fill_at_random(VectorRef out);
 
 }  // namespace halosvm
