@@ -34,7 +34,10 @@ void LeadingEigenpairs::compute(const ConstMatrixRef& S, double p, double precis
   const Index n = S.rows();
   rank_ = 0;
   scale_ = n > 0 ? S.cwiseAbs().maxCoeff() : 0.0;
-  if (scale_ == 0.0) return;
+  if (scale_ == 0.0) {
+    vectors_.resize(n, 0);
+    return;
+  }
   scale_ = std::max(scale_, 1e-300);         // whose inverse is finite
   matrix_ = S.transpose() * (1.0 / scale_);  // row-major transposed is column-major: a plain copy
   total_ = matrix_.trace();

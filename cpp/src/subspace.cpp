@@ -83,13 +83,10 @@ Index kept_rank(const ConstVectorRef& eigenvalues, double total, double p) {
   return rank;
 }
 
-SubspaceFactors::SubspaceFactors(std::vector<Matrix> factors, Index n_features) : factors_(std::move(factors)) {
+SubspaceFactors::SubspaceFactors(std::vector<Matrix> factors) : factors_(std::move(factors)) {
   offsets_.reserve(factors_.size() + 1);
   offsets_.push_back(0);
-  for (auto& factor : factors_) {
-    factor.conservativeResize(n_features, factor.cols());
-    offsets_.push_back(offsets_.back() + factor.cols());
-  }
+  for (const auto& factor : factors_) offsets_.push_back(offsets_.back() + factor.cols());
 }
 
 template <class T>
@@ -120,7 +117,7 @@ SubspaceFactors truncate(const Covariances& covariances, double p, const Executi
                                                                : truncation.of_factor(*low_rank, row, checkpoint);
     }
   });
-  return {std::move(factors), covariances.n_features()};
+  return SubspaceFactors(std::move(factors));
 }
 
 void truncate_diagonal(const Covariances& covariances, double p, std::uint8_t* kept, const Execution& execution) {

@@ -19,7 +19,8 @@ Index kept_rank(const ConstVectorRef& eigenvalues, double total, double p);
 /// Factors F_i for which F_i F_i' is the kept part of S_i; their columns are orthogonal, of descending length.
 class SubspaceFactors {
  public:
-  SubspaceFactors(std::vector<Matrix> factors, Index n_features);
+  /// \param factors n_features x rank of each example.
+  explicit SubspaceFactors(std::vector<Matrix> factors);
 
   /// n_samples + 1 cumulative ranks from 0.
   const std::vector<Index>& offsets() const { return offsets_; }
