@@ -42,7 +42,7 @@ class SubspaceFactors {
 ///
 /// For a full S of order n, eigenvalues up to n epsilon lambda_max count as 0, with the epsilon of the storage. Where p
 /// needs few eigenvectors of many, a block Krylov method finds them, with residuals |S u - lambda u| below 1e-10
-/// lambda_max (1e-6 in float32); otherwise all are computed. Factors of r < n columns cost the eigenvectors of an
+/// lambda_max (2e-6 in float32); otherwise all are computed. Factors of r < n columns cost the eigenvectors of an
 /// r x r matrix. The result does not depend on the number of threads.
 /// \throws std::invalid_argument unless 0 < p <= 1 and the covariances are "full" or "low_rank".
 SubspaceFactors truncate(const Covariances& covariances, double p, const Execution& execution);
