@@ -3,7 +3,7 @@
 Every training example is a Gaussian, a mean with a covariance, instead of a point.
 """
 
-from halosvm import reference
+from halosvm import reference, uncertainty
 from halosvm.calibration import PlattScaling
 from halosvm.config import show_config
 from halosvm.covariances import Covariances
@@ -22,4 +22,5 @@ __all__ = [
     "reference",
     "save_model",
     "show_config",
+    "uncertainty",
 ]

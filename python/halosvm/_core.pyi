@@ -51,6 +51,17 @@ class Gaussians:
     def n_features(self) -> int: ...
     def check(self, argument: str) -> None: ...
 
+# subspace
+def truncate(
+    covariances: Covariances, p: float, n_threads: int = 0
+) -> tuple[_Doubles, NDArray[np.int64]]: ...
+def truncate_float32(
+    covariances: Covariances, p: float, n_threads: int = 0
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]: ...
+def truncate_diagonal(
+    covariances: Covariances, p: float, n_threads: int = 0
+) -> NDArray[np.bool_]: ...
+
 # objective
 class Objective:
     def __init__(

@@ -1,6 +1,6 @@
 """The array work of Covariances and Gaussians: reading, checking, selecting, packing, joining.
 
-In:  array-likes, masked arrays, data frames, bags of samples, index expressions, stored batches.
+In:  array-likes, masked arrays, data frames, index expressions, stored batches.
 Out: C-contiguous, aligned, native float32 or float64 arrays, in the memory of the argument where
 it is one already. Types and shapes are checked here, the values of plain arrays by the core.
 """
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _core
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -141,13 +143,19 @@ def refuse_where(
     raise ValueError(f"{argument}: {place} is {value}{verdict}")
 
 
-def check_correlation(correlation: FloatArray) -> None:
-    """Raise ValueError unless (n, d, d) diagonals are 1 and entries at most 1 in size."""
+def read_correlation(array: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Read (n or 1, d, d) correlations for (n, d) data: diagonals 1, entries at most 1 in size."""
+    n_samples, n_features = shape
+    correlation = as_float_array(array, "correlation")
+    if correlation.ndim == 2:
+        correlation, n_samples = correlation[np.newaxis], 1
+    require_shape(correlation, "correlation", n_samples, n_features, n_features)
     rounding = 1e-6 if correlation.dtype == np.float32 else 1e-8
     units = np.einsum("ndd->nd", correlation)
     refuse_where(~(np.abs(units - 1) <= rounding), "correlation", "the diagonal must be 1", units)
     outside = ~(np.abs(correlation) <= 1 + rounding)
     refuse_where(outside, "correlation", "it must be between -1 and 1", correlation)
+    return correlation
 
 
 def beyond_limits(values: FloatArray) -> NDArray[np.bool_]:
@@ -323,7 +331,7 @@ def _factors_and_ranks(batch: Covariances) -> tuple[FloatArray, NDArray[np.int64
     return batch.values, np.diff(batch.offsets)
 
 
-def _factor_groups(batch: Covariances) -> Iterator[tuple[Rows, NDArray[np.float64]]]:
+def factor_groups(batch: Covariances) -> Iterator[tuple[Rows, NDArray[np.float64]]]:
     """Yield the rows of each rank and their (n_rows, d, rank) factors, in float64."""
     if batch.offsets is None and batch.values is not None:
         yield slice(None), batch.values.astype(np.float64, copy=False)
@@ -345,7 +353,7 @@ def dense_diagonal(batch: Covariances) -> NDArray[np.float64]:
     variances = np.ascontiguousarray(_values_as("diagonal", batch), dtype=np.float64)
     if batch.kind == "low_rank":
         variances = variances.copy()
-        for rows, factors in _factor_groups(batch):
+        for rows, factors in factor_groups(batch):
             variances[rows] += np.einsum("ndr,ndr->nd", factors, factors)
     return variances
 
@@ -357,42 +365,21 @@ def dense(batch: Covariances) -> NDArray[np.float64]:
     matrices = np.zeros((*batch.shape, batch.n_features))
     np.einsum("ndd->nd", matrices)[...] = _values_as("diagonal", batch)
     if batch.kind == "low_rank":
-        for rows, factors in _factor_groups(batch):
+        for rows, factors in factor_groups(batch):
             matrices[rows] += factors @ factors.transpose(0, 2, 1)
     return matrices
 
 
-# ---- estimating from samples -----------------------------------------------------------------
-
-
-def as_bags(samples: Iterable[Any]) -> list[NDArray[np.float64]]:
-    """Read bags of observations: (N_i, d) arrays, N_i >= 2, one d for all, finite values."""
-    axes = ("n_observations", "n_features")
-    read = [as_float_array(bag, f"samples[{i}]", *axes) for i, bag in enumerate(samples)]
-    bags = [bag.astype(np.float64, copy=False) for bag in read]
-    if not bags:
-        raise ValueError("samples is empty; it needs at least one bag of observations")
-    for i, bag in enumerate(bags):
-        require_shape(bag, f"samples[{i}]", "n_observations", bags[0].shape[1])
-        if len(bag) < 2:
-            raise ValueError(
-                f"samples[{i}] holds {len(bag)} observation(s); a sample covariance needs 2 or more"
-            )
-        refuse_where(beyond_limits(bag), f"samples[{i}]", "it must be finite", bag)
-    return bags
-
-
-def covariance_of_bag(
-    bag: NDArray[np.float64], kind: Literal["full", "diagonal", "low_rank"]
-) -> NDArray[np.float64]:
-    """Return the unbiased covariance of one bag: (d, d), its diagonal (d,), or a factor (d, r)."""
-    centred = (bag - bag.mean(axis=0)) / np.sqrt(len(bag) - 1)
-    if kind == "diagonal":
-        return np.asarray(np.square(centred).sum(axis=0))
-    if kind == "full":
-        return np.asarray(centred.T @ centred)
-    _, scales, directions = np.linalg.svd(centred, full_matrices=False)
-    # Centring costs one rank; what the decomposition leaves in its place is rounding.
-    kept = scales > scales[0] * max(centred.shape) * np.finfo(np.float64).eps
-    rank = min(np.count_nonzero(kept), len(bag) - 1)
-    return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T)
+def core_view_of(batch: Covariances) -> _core.Covariances:
+    """Make the core's view of the arrays of a batch."""
+    if batch.values is None:
+        return _core.Covariances.zero(*batch.shape)
+    if batch.kind == "isotropic":
+        return _core.Covariances.isotropic(batch.values, batch.n_features, batch.squared)
+    if batch.kind == "diagonal":
+        return _core.Covariances.diagonal(batch.values, batch.squared)
+    if batch.kind == "full":
+        return _core.Covariances.full(batch.values)
+    return _core.Covariances.low_rank(
+        batch.values, batch.n_features, batch.offsets, batch.diagonal_values
+    )

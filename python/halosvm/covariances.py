@@ -6,19 +6,22 @@ Out: a batch to index, join and pickle, which the core views and reads without e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from . import _core
 from . import covariance_arrays as arrays
+from . import subspace
+from .sample_covariances import estimate_covariances
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
+    from . import _core
     from .covariance_arrays import FloatArray, Kind
+    from .sample_covariances import BagKind, Of, Shrinkage
 
 
 class Covariances(arrays.Frozen):
@@ -257,12 +260,7 @@ class Covariances(arrays.Frozen):
         """
         spread = arrays.as_float_array(std, "std", "n_samples", "n_features")
         cls.from_std(spread)
-        n_samples, n_features = spread.shape
-        each = arrays.as_float_array(correlation, "correlation")
-        if each.ndim == 2:
-            each, n_samples = each[np.newaxis], 1
-        arrays.require_shape(each, "correlation", n_samples, n_features, n_features)
-        arrays.check_correlation(each)
+        each = arrays.read_correlation(correlation, spread.shape)
         cls.full(each, argument="correlation")
         # float64, because in float32 the product of two valid standard deviations can overflow
         values = spread[:, :, np.newaxis] * spread[:, np.newaxis, :].astype(np.float64)
@@ -273,7 +271,10 @@ class Covariances(arrays.Frozen):
     def from_samples(
         cls,
         samples: Iterable[ArrayLike],
-        kind: Literal["full", "diagonal", "low_rank"] = "full",
+        kind: BagKind = "full",
+        *,
+        shrinkage: Shrinkage = None,
+        of: Of = "observations",
     ) -> Self:
         """Estimate a covariance from each bag of repeated observations, unbiased (ddof = 1).
 
@@ -283,15 +284,11 @@ class Covariances(arrays.Frozen):
             The observations of each example, two or more: one tells nothing of its spread.
         kind : {"full", "diagonal", "low_rank"}
             What to keep; low_rank is exact, with factors of rank at most N_i - 1.
+        shrinkage, of
+            As in `halosvm.uncertainty.from_samples`.
         """
-        if kind not in ("full", "diagonal", "low_rank"):
-            raise ValueError(f"kind must be 'full', 'diagonal' or 'low_rank', got {kind!r}")
-        estimates = [arrays.covariance_of_bag(bag, kind) for bag in arrays.as_bags(samples)]
-        if kind == "low_rank":
-            values, offsets, shape = arrays.read_factors(estimates)
-            return cls._of(kind, shape, values, offsets=offsets, argument="samples")
-        values = np.stack(estimates)
-        return cls._of(kind, values.shape, values, argument="samples")
+        values, offsets, added, shape = estimate_covariances(samples, kind, shrinkage, of)
+        return cls._of(kind, shape, values, offsets=offsets, added=added, argument="samples")
 
     @classmethod
     def concatenate(cls, parts: Iterable[Covariances]) -> Self:
@@ -354,6 +351,30 @@ class Covariances(arrays.Frozen):
             return self.n_features * one.variances()[:, 0]
         return np.asarray(self.variances().sum(axis=1))
 
+    def truncate(self, p: float, *, n_threads: int | None = None) -> Covariances:
+        """Keep the largest eigenvalues of each matrix that hold a fraction of its variance.
+
+        Full matrices become low_rank, of a rank for each example. Diagonal ones stay so, with the
+        smaller variances 0. An added diagonal is kept whole. Tied eigenvalues are kept or dropped
+        together, hence isotropic matrices whole.
+
+        Parameters
+        ----------
+        p : float
+            Above 0 and at most 1; 1 keeps every eigenvalue that is not rounding.
+        n_threads : int, optional
+            Number of threads; None uses every processor this process may use.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Covariances.diagonal(np.array([[4.0, 5.0, 1.0]])).truncate(0.9).values
+        array([[4., 5., 0.]])
+        """
+        kind, values, offsets = subspace.truncate(self, p, n_threads)
+        added, squared = self.diagonal_values, self.squared
+        return self._of(kind, self.shape, values, squared=squared, offsets=offsets, added=added)
+
     def to_full(self) -> NDArray[np.float64]:
         """Return dense matrices, (n_samples, n_features, n_features); maybe a read-only view.
 
@@ -365,22 +386,9 @@ class Covariances(arrays.Frozen):
         """Return the core's view of the stored arrays, made at the first call."""
         view = self._view
         if view is None:
-            view = self._new_view()
+            view = arrays.core_view_of(self)
             object.__setattr__(self, "_view", view)
         return view
-
-    def _new_view(self) -> _core.Covariances:
-        if self.values is None:
-            return _core.Covariances.zero(*self.shape)
-        if self.kind == "isotropic":
-            return _core.Covariances.isotropic(self.values, self.n_features, self.squared)
-        if self.kind == "diagonal":
-            return _core.Covariances.diagonal(self.values, self.squared)
-        if self.kind == "full":
-            return _core.Covariances.full(self.values)
-        return _core.Covariances.low_rank(
-            self.values, self.n_features, self.offsets, self.diagonal_values
-        )
 
     def __repr__(self) -> str:
         return (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
-from . import _core
+from . import _core, subspace
 from . import covariance_arrays as arrays
 from .covariances import Covariances
 
@@ -159,6 +159,23 @@ class Gaussians(arrays.Frozen):
         mean = arrays.take_rows(self.mean, rows)
         return self._of(mean, self.covariances[rows], self.feature_names)
 
+    def truncate(self, p: float, *, mean: str = "keep", n_threads: int | None = None) -> Gaussians:
+        """Truncate the covariances to the subspace of each that holds a fraction of its variance.
+
+        Parameters
+        ----------
+        p, n_threads
+            As in `Covariances.truncate`.
+        mean : {"keep", "project"}, default="keep"
+            "project" is the printed form of SVM-GSU, section 3.2, which also replaces each mean by
+            its part in the subspace. All that lies outside of it is lost, for certain examples the
+            whole mean: it is there to reproduce the paper.
+        """
+        subspace.require_mean(mean, "mean")
+        covariances = self.covariances.truncate(p, n_threads=n_threads)
+        means = self.mean if mean == "keep" else subspace.project_means(self.mean, covariances)
+        return self._of(means, covariances, self.feature_names)
+
     def core_view(self) -> _core.Gaussians:
         """Return the core's view of the stored arrays, made at the first call."""
         view = self._view
@@ -232,7 +249,7 @@ def _read(
 ) -> tuple[FloatArray, Covariances, FeatureNames | None]:
     """Return the checked state of Gaussians; errors speak in the user's words."""
     means = arrays.as_float_array(mean, names.mean, "n_samples", "n_features")
-    features = _feature_names_of(mean, names.mean) if feature_names is None else feature_names
+    features = feature_names_of(mean, names.mean) if feature_names is None else feature_names
     covariances = _read_covariances(names, means.shape, features, spreads)
     if len(means):
         _core.Gaussians(means, covariances.core_view()).check(names.mean)
@@ -264,7 +281,7 @@ def _read_covariances(
     array = arrays.as_float_array(value, argument)
     _refuse_unclear(array.shape, keyword, names, shape)
     _require_rows_and_columns(argument, array.shape, names.mean, shape)
-    columns = _feature_names_of(value, argument)
+    columns = feature_names_of(value, argument)
     if columns is not None and feature_names is not None:
         _require_equal_names(argument, columns, names.mean, feature_names)
     if array.ndim == 3:
@@ -315,7 +332,7 @@ def _require_rows_and_columns(
             raise ValueError(f"{argument} has {size} {axis}, {mean} has {expected}")
 
 
-def _feature_names_of(array: Any, argument: str) -> FeatureNames | None:
+def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     """Return the column names of a data frame if all are strings, as scikit-learn does."""
     if not hasattr(array, "columns") or not hasattr(array, "to_numpy"):
         return None

@@ -215,6 +215,8 @@ def test_clone_and_parameters_follow_the_conventions():
         "n_threads",
         "random_state",
         "solver",
+        "subspace",
+        "subspace_mean",
         "tol",
         "verbose",
         "warm_start",

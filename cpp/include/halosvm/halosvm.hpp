@@ -8,6 +8,7 @@
 #include "halosvm/covariance/low_rank.hpp"
 #include "halosvm/covariance/scaled.hpp"
 #include "halosvm/covariance/zero.hpp"
+#include "halosvm/subspace.hpp"
 #include "halosvm/gaussians.hpp"
 #include "halosvm/loss.hpp"
 #include "halosvm/objective.hpp"

@@ -57,6 +57,13 @@ ConstMatrixMap LowRankCovariances::factor(Index row, Index begin, Index count, d
   return {factors_.values(first_column(row) * n_features() + begin * r, count * r, scratch), count, r};
 }
 
+void LowRankCovariances::copy_factor(Index row, Matrix& out) const {
+  out.resize(n_features(), rank(row));
+  if (out.size() == 0) return;
+  const ConstMatrixMap in_place_or_out = factor(row, 0, n_features(), out.data());
+  if (in_place_or_out.data() != out.data()) out = in_place_or_out;
+}
+
 void LowRankCovariances::project(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const {
   const Index strip = strip_rows(n_features(), largest_rank_);
   p.setZero();

@@ -12,6 +12,8 @@ class FullCovariances final : public Covariances {
   FullCovariances(const Table& matrices, Index n_samples);
 
   const char* kind() const override { return "full"; }
+  /// Relative rounding error of the stored numbers.
+  double precision() const { return matrices_.precision(); }
   Index row_bytes() const override { return matrices_.row_bytes() * n_features(); }
   Index scratch_size(const BlockShape& shape) const override;
   void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,

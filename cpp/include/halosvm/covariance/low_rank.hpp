@@ -33,6 +33,8 @@ class LowRankCovariances final : public Covariances {
   void check(const std::string& argument, const Execution& execution) const override;
 
   Index rank(Index row) const { return offsets_ != nullptr ? offsets_[row + 1] - offsets_[row] : uniform_rank_; }
+  /// Resizes \p out to F_row, n_features x rank(row).
+  void copy_factor(Index row, Matrix& out) const;
 
  private:
   Index first_column(Index row) const { return offsets_ != nullptr ? offsets_[row] : row * uniform_rank_; }

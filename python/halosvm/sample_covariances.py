@@ -1,0 +1,135 @@
+"""Covariances estimated from bags of repeated observations, one bag per example.
+
+In:  arrays of observations of any number, or one array with the number of the example of each row.
+Out: for each bag a matrix, a diagonal or a factor, as `Covariances` stores them.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from halosvm import covariance_arrays as arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+BagKind: TypeAlias = Literal["full", "diagonal", "low_rank"]
+Shrinkage: TypeAlias = float | Literal["ledoit_wolf"] | None
+Of: TypeAlias = Literal["observations", "mean"]
+
+
+def as_bags(samples: Iterable[Any]) -> list[Array]:
+    """Read bags of observations: (N_i, d) arrays, N_i >= 2, one d for all, finite values."""
+    axes = ("n_observations", "n_features")
+    read = [arrays.as_float_array(bag, f"samples[{i}]", *axes) for i, bag in enumerate(samples)]
+    bags = [bag.astype(np.float64, copy=False) for bag in read]
+    if not bags:
+        raise ValueError("samples is empty; it needs at least one bag of observations")
+    for i, bag in enumerate(bags):
+        arrays.require_shape(bag, f"samples[{i}]", "n_observations", bags[0].shape[1])
+        if len(bag) < 2:
+            raise ValueError(
+                f"samples[{i}] holds {len(bag)} observation(s); a sample covariance needs 2 or more"
+            )
+        bad = arrays.beyond_limits(bag)
+        arrays.refuse_where(bad, f"samples[{i}]", "it must be finite", bag)
+    return bags
+
+
+def split_by_group(samples: Any, groups: Any) -> list[Array]:
+    """Cut (n_observations, d) observations into bags, in ascending order of their group."""
+    axes = ("n_observations", "n_features")
+    observations = arrays.as_float_array(samples, "samples", *axes).astype(np.float64, copy=False)
+    bad = arrays.beyond_limits(observations)
+    arrays.refuse_where(bad, "samples", "it must be finite", observations)
+    ids = np.asarray(groups)
+    if ids.shape != (len(observations),):
+        raise ValueError(f"groups has shape {ids.shape}, samples has {len(observations)} rows")
+    if ids.dtype.kind == "f":
+        arrays.refuse_where(np.isnan(ids), "groups", "missing")
+    names, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+    if (sizes < 2).any():
+        raise ValueError(
+            f"groups: {names[np.argmax(sizes < 2)].item()!r} has one observation; a sample "
+            "covariance needs 2 or more"
+        )
+    rows = np.argsort(codes, kind="stable")
+    return np.split(observations[rows], np.cumsum(sizes)[:-1])
+
+
+def check_options(kind: str, shrinkage: Shrinkage, of: str) -> None:
+    """Raise for options of `covariance_of_bag` that do not exist."""
+    for name, value, allowed in (
+        ("kind", kind, ("full", "diagonal", "low_rank")),
+        ("of", of, ("observations", "mean")),
+    ):
+        if value not in allowed:
+            listed = " or ".join(map(repr, allowed[-2:]))
+            listed = ", ".join([*map(repr, allowed[:-2]), listed])
+            raise ValueError(f"{name} must be {listed}, got {value!r}")
+    if shrinkage is None or (isinstance(shrinkage, str) and shrinkage == "ledoit_wolf"):
+        return
+    number = isinstance(shrinkage, numbers.Real) and not isinstance(shrinkage, bool)
+    if not number or not 0.0 <= float(shrinkage) <= 1.0:
+        raise ValueError(
+            f"shrinkage must be None, 'ledoit_wolf' or between 0 and 1, got {shrinkage!r}"
+        )
+
+
+def covariance_of_bag(
+    bag: Array, kind: BagKind, shrinkage: Shrinkage = None, of: Of = "observations"
+) -> tuple[Array, float]:
+    """Estimate the covariance ``S`` of one bag of N observations, unbiased without shrinkage.
+
+    ``S = (1 - a) C + a tr(C) / d I`` with C the sample covariance (ddof = 1) and a the shrinkage;
+    the mean of the bag has the covariance ``S / N``.
+
+    Returns
+    -------
+    array : ndarray of shape (d, d), (d,) or (d, rank)
+        S, its diagonal, or a factor F, rank <= N - 1, for which ``S = F F' + added I``.
+    added : float
+        0 unless the kind is "low_rank".
+    """
+    n, d = bag.shape
+    a = 0.0 if shrinkage is None else shrinkage
+    if isinstance(a, str):
+        from sklearn.covariance import ledoit_wolf_shrinkage  # slow to import, seldom needed
+
+        a = float(ledoit_wolf_shrinkage(bag))
+    centred = (bag - bag.mean(axis=0)) / np.sqrt((n - 1) * (n if of == "mean" else 1))
+    added = a * float(np.square(centred).sum()) / d
+    if a:
+        centred *= np.sqrt(1.0 - a)
+    if kind == "diagonal":
+        return np.asarray(np.square(centred).sum(axis=0)) + added, 0.0
+    if kind == "full":
+        return np.asarray(centred.T @ centred) + added * np.eye(d), 0.0
+    _, scales, directions = np.linalg.svd(centred, full_matrices=False)
+    # Centring costs one rank; what the decomposition leaves in its place is rounding.
+    kept = scales > scales[0] * max(centred.shape) * np.finfo(np.float64).eps
+    rank = min(np.count_nonzero(kept), n - 1)
+    return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T), added
+
+
+def estimate_covariances(
+    samples: Iterable[Any], kind: BagKind, shrinkage: Shrinkage, of: Of
+) -> tuple[Array, NDArray[np.int64] | None, Array | None, tuple[int, ...]]:
+    """Return values, offsets, diagonal_values and shape of Covariances of that kind."""
+    check_options(kind, shrinkage, of)
+    bags = as_bags(samples)
+    estimates = [covariance_of_bag(bag, kind, shrinkage, of) for bag in bags]
+    if kind != "low_rank":
+        values = np.stack([estimate for estimate, _ in estimates])
+        return values, None, None, values.shape
+    factors, offsets, shape = arrays.read_factors([factor for factor, _ in estimates])
+    shrunk = [added for _, added in estimates]
+    diagonal = np.repeat(shrunk, shape[1]).reshape(shape) if any(shrunk) else None
+    return np.asarray(factors, np.float64), offsets, diagonal, shape

@@ -1,0 +1,71 @@
+"""Linear subspaces: of each covariance the leading part that holds a fraction of its variance.
+
+In:  covariances and the fraction p; means.
+Out: what `Covariances` stores of low rank, or of diagonals with some variances 0; projected means.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halosvm import _core
+from halosvm import covariance_arrays as arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from halosvm.covariances import Covariances
+
+
+def require_fraction(p: Any, argument: str) -> float:
+    """Return p as a float, if it is a number above 0 and at most 1."""
+    if not isinstance(p, numbers.Real) or isinstance(p, bool):
+        raise TypeError(f"{argument} must be a number, got {p!r}")
+    if not 0.0 < float(p) <= 1.0:
+        raise ValueError(f"{argument} must be above 0 and at most 1, got {p!r}")
+    return float(p)
+
+
+def require_mean(mean: Any, argument: str) -> None:
+    """Raise ValueError unless this says what to do with the means."""
+    if not isinstance(mean, str) or mean not in ("keep", "project"):
+        raise ValueError(f"{argument} must be one of keep, project; got {mean!r}")
+
+
+def truncate(
+    covariances: Covariances, p: Any, n_threads: int | None
+) -> tuple[arrays.Kind, arrays.FloatArray | None, NDArray[np.int64] | None]:
+    """Return kind, values and offsets of the truncated batch, in the type of the given one."""
+    p, threads, values = require_fraction(p, "p"), n_threads or 0, covariances.values
+    if values is None or covariances.kind == "isotropic" or len(covariances) == 0:
+        return covariances.kind, values, covariances.offsets
+    view = covariances.core_view()
+    if covariances.kind == "diagonal":
+        kept = _core.truncate_diagonal(view, p, threads)
+        return "diagonal", np.where(kept, values, np.zeros((), values.dtype)), None
+    in_core = _core.truncate_float32 if values.dtype == np.float32 else _core.truncate
+    flat, offsets = in_core(view, p, threads)
+    return "low_rank", *arrays.pack_factors([flat], np.diff(offsets), covariances.n_features)
+
+
+def project_means(means: arrays.FloatArray, covariances: Covariances) -> arrays.FloatArray:
+    """Return U U'x for each mean x, with an orthonormal basis U of the range of its covariance.
+
+    Factors must have orthogonal columns, as those of truncated covariances have.
+    """
+    if covariances.diagonal_values is not None:
+        raise ValueError(
+            "subspace_mean='project' needs covariances without an added diagonal, whose range is "
+            "the whole space"
+        )
+    if covariances.kind != "low_rank":
+        return np.asarray(np.where(covariances.variances() > 0, means, np.zeros((), means.dtype)))
+    projected = np.zeros(means.shape)
+    for rows, factors in arrays.factor_groups(covariances):
+        lengths = np.einsum("ndr,ndr->nr", factors, factors)
+        along = np.einsum("ndr,nd->nr", factors, means[rows].astype(np.float64)) / lengths
+        projected[rows] = np.einsum("ndr,nr->nd", factors, along)
+    return projected.astype(means.dtype)

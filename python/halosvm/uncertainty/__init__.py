@@ -1,0 +1,19 @@
+"""Error models: where the covariances of examples come from.
+
+In:  repeated observations, images, signals, catalogue columns with error bars, quantiles.
+Out: Gaussians, for every estimator. No function lets a missing value pass as a number.
+"""
+
+from halosvm.uncertainty.images import image_transform
+from halosvm.uncertainty.reported import asymmetric_errors, quantiles, standard_errors
+from halosvm.uncertainty.samples import from_samples
+from halosvm.uncertainty.spectra import welch
+
+__all__ = [
+    "asymmetric_errors",
+    "from_samples",
+    "image_transform",
+    "quantiles",
+    "standard_errors",
+    "welch",
+]
