@@ -76,7 +76,7 @@ void Descent::remember(Vector step, Vector change) {
 
 /// The inverse of the model of the Hessian times a vector.
 Vector Descent::modelled(const Vector& q, double curvature) const {
-  if (factor_) return factor_->solve(q);
+  if (factor_) return factor_->solve(q) / scale_;
   // Before there is curvature (w = 0), that of a spread of order 1 is assumed; the line search corrects it.
   const double kappa = curvature > 0.0 ? std::max(curvature, 0.1) : 1.0;
   Vector diagonal = kappa * variance_;

@@ -17,8 +17,11 @@ class Descent {
   /// \param start u = (w, intercept for centred means). \param variance of the features, and 1 for the intercept.
   Descent(Vector start, Vector variance, double regularisation);
 
-  /// Takes a matrix near the Hessian as its model, in place of the diagonal one.
-  void precondition(std::shared_ptr<const Factor> factor) { factor_ = std::move(factor); }
+  /// Takes \p scale times a matrix as model of the Hessian, in place of the diagonal one.
+  void precondition(std::shared_ptr<const Factor> factor, double scale) {
+    factor_ = std::move(factor);
+    scale_ = scale;
+  }
 
   /// The point to evaluate next.
   const Vector& trial() const { return trial_; }
@@ -58,6 +61,7 @@ class Descent {
   Vector variance_;
   double regularisation_;
   std::shared_ptr<const Factor> factor_;
+  double scale_ = 1.0;
   Vector trial_;
   Vector gradient_;
   Vector direction_;

@@ -16,7 +16,7 @@ namespace halosvm {
 namespace {
 
 constexpr double smallest_floor = 1e-6;
-constexpr Index few_passes = 30;  ///< a minimum with small but finite scores is certified before
+constexpr Index few_passes = 20;  ///< a minimum with small but finite scores is certified before
 constexpr Index patience = 250;   ///< passes after which kinks are taken for the reason why there is no end
 
 class Lbfgs {
@@ -42,7 +42,10 @@ class Lbfgs {
     set_floor(objective.all_certain() ? 1.0 : 0.0);
   }
 
-  void precondition(Index k, std::shared_ptr<const Factor> factor) { walk(k).precondition(std::move(factor)); }
+  /// Takes \p scale times a matrix as model of the Hessian of problem k.
+  void precondition(Index k, std::shared_ptr<const Factor> factor, double scale) {
+    walk(k).precondition(std::move(factor), scale);
+  }
 
   Result run() {
     Result result;
@@ -52,6 +55,7 @@ class Lbfgs {
       evaluate();
       if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
       if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest)) break;
+      if (pass_ == 1 && leave_bad_starts()) continue;
 
       const bool near = all(&Lbfgs::near_optimum);
       const bool exhausted = all(&Lbfgs::exhausted);
@@ -213,10 +217,12 @@ class Lbfgs {
   const Descent& walk(Index k) const { return walks_[static_cast<std::size_t>(k)]; }
   Descent& walk(Index k) { return walks_[static_cast<std::size_t>(k)]; }
 
-  /// Whether the scores have shrunk to nothing: the gradient does not vanish there, since spreads have a kink at w = 0.
+  /// Whether the scores have shrunk to nothing, or do no better than nothing: the gradient does not vanish there, since
+  /// spreads have a kink at w = 0.
   bool vanishing(Index k) const {
     constexpr double nothing = 1e-6;
-    return pass_ >= few_passes && floor_ == 0.0 && walk(k).has_moved() &&
+    if (pass_ < few_passes || floor_ > 0.0 || !walk(k).has_moved()) return false;
+    return best_value_(k) >= at_zero_(k) ||
            walk(k).at().head(d_).cwiseAbs2().dot(variance_.head(d_)) < nothing * nothing;
   }
 
@@ -225,6 +231,18 @@ class Lbfgs {
   bool at_rest(Index k) const {
     const bool certified = gap(k) <= settings_.tolerance;
     return (certified && (best_value_(k) < at_zero_(k) || pass_ >= few_passes)) || vanishing(k);
+  }
+
+  /// Begins at 0 where the start is worse than that; whether there was any.
+  bool leave_bad_starts() {
+    constexpr double at_origin = 1.0;  // J(0, 0)
+    bool any = false;
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (gradient_.value(k) <= at_origin) continue;
+      walk(k).jump(Vector::Zero(d_ + 1));
+      any = true;
+    }
+    return any;
   }
 
   bool exhausted(Index k) const { return at_rest(k) || walk(k).exhausted(); }
@@ -253,9 +271,9 @@ class Lbfgs {
 std::vector<Index> sample_rows(const Objective& objective) {
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
-  // Their matrix costs m d^2 operations; 190 n / m passes, say, would take as long.
-  const Index m = std::min({50 * d, n / 4, 190 * n / d});
-  if (m < 8 * d || m < 200) return {};
+  // Their matrix costs m d^2 operations, at most as much as a few passes.
+  const Index m = std::min({50 * d, n / 4, 60 * n / d});
+  if (m < 4 * d || m < 200) return {};
   std::vector<Index> rows(static_cast<std::size_t>(m));
   std::uint64_t state = 0;
   for (Index j = 0; j < m; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
@@ -281,9 +299,35 @@ bool has_all_classes(const Objective& objective, const std::vector<Index>& rows)
   return true;
 }
 
-/// Starts a run from the solution for some of the rows, with their Hessian as model.
-Lbfgs prepared(const Objective& objective, const Moments& about, const LinearModel& start,
-               const BatchSettings& settings) {
+/// Gives a run a matrix near its Hessians at a model, from some of the rows. One problem gets its Hessian; several
+/// share the second moment of the examples, which is the Hessian at w = 0 with a wide floor, times their mean
+/// curvatures.
+void precondition(const Objective& sample, const Moments& about, const LinearModel& model, Lbfgs& run) {
+  constexpr double floor = 0.05;  // nearly certain examples would say too much
+  const Index d = sample.n_features();
+  const Index n_problems = sample.n_problems();
+  const Objective smooth = sample.smoothed(floor);
+  Matrix matrix;
+  Vector scale = Vector::Ones(n_problems);
+  if (n_problems == 1) {
+    matrix = smooth.hessian(model.coef, model.intercept, about.centre);
+  } else {
+    constexpr double density = 0.24197072451914337;  // phi(1), the curvature at w = 0 with a floor of 1
+    Gradient at(n_problems, d);
+    smooth.value_and_gradient(model.coef, model.intercept, at);
+    scale = at.curvature;
+    matrix = sample.only(0).smoothed(1.0).hessian(Matrix::Zero(1, d), Vector::Zero(1), about.centre) / density;
+    matrix.diagonal().head(d).array() += sample.regularisation() * (1.0 / scale.mean() - 1.0 / density);
+  }
+  matrix.diagonal().head(d) += 1e-3 * about.variance;  // for features that the sample may have missed
+  auto factor = std::make_shared<Factor>();
+  if (!factor->compute(matrix) || !(scale.minCoeff() > 0.0)) return;
+  for (Index k = 0; k < n_problems; ++k) run.precondition(k, factor, scale(k));
+}
+
+/// A run that starts from the solution for some of the rows, with their Hessian as its model.
+Lbfgs prepared(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  const Moments about = moments(objective);
   const std::vector<Index> rows = objective.all_certain() ? std::vector<Index>() : sample_rows(objective);
   if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
   const Objective sample = objective.sampled(rows);
@@ -292,20 +336,14 @@ Lbfgs prepared(const Objective& objective, const Moments& about, const LinearMod
   rough.tolerance = std::max(settings.tolerance, 1e-3);
   const LinearModel model = Lbfgs(sample, about, start, rough).run().model;
   Lbfgs run(objective, about, model, settings);
-  for (Index k = 0; k < objective.n_problems(); ++k) {
-    Matrix hessian =
-        sample.only(k).smoothed(0.05).hessian(model.coef.row(k), model.intercept.segment(k, 1), about.centre);
-    hessian.diagonal().head(objective.n_features()) += 1e-3 * about.variance;
-    auto factor = std::make_shared<Factor>();
-    if (factor->compute(hessian)) run.precondition(k, std::move(factor));
-  }
+  precondition(sample, about, model, run);
   return run;
 }
 
 }  // namespace
 
 Result run_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  return prepared(objective, moments(objective), start, settings).run();
+  return prepared(objective, start, settings).run();
 }
 
 Result minimize_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {

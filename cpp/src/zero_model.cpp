@@ -17,16 +17,20 @@ class Rise {
   Rise(const Objective& problem, const Result& zero)
       : problem_(problem), variance_(moments(problem).variance), zero_(zero.objective(0)), b_(zero.model.intercept) {}
 
-  /// The t in [0, 1] at which the rise along \p coef is 0; rises grow with t.
-  double root(const Matrix& coef) {
+  /// The t in [0, 1] at which the rise along \p coef is 0; rises grow with t. Looks above \p low first.
+  double root(const Matrix& coef, double low) {
     constexpr double small = 1e-4;  // the size of scores, at which J - J(0) is of first order and well above rounding
     const double size = std::sqrt(coef.row(0).cwiseAbs2().dot(variance_.transpose()));
     if (!(size > 0.0)) return 0.0;
     const Matrix step = coef * (small / size);
 
-    double low = 0.0;
     double high = 1.0;
     double at_low = at(step, low);
+    if (at_low >= 0.0) {
+      high = low;
+      low = 0.0;
+      at_low = at(step, low);
+    }
     double at_high = at(step, high);
     if (at_low >= 0.0) return low;
     if (at_high <= 0.0) return high;
@@ -75,15 +79,16 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
                                 const BatchSettings& settings) {
   Rise rise(problem, zero);
   double lower = 0.0;
+  double t = 0.0;
   for (double margin = 0.1; margin > 1e-9; margin *= 0.1) {
-    double t = rise.root(model.coef);
+    t = rise.root(model.coef, t);
     if (t == 0.0) {  // not a direction that tells the classes apart: that of certain points does
       const Objective certain = problem.with_spreads_times(0.0);
       const bool small = problem.n_features() <= interior_point_features;
       const Result run = (small ? run_interior_point : run_lbfgs)(certain, model, settings);
       lower = std::max(lower, run.lower_bound(0));
       model = run.model;
-      t = rise.root(model.coef);
+      t = rise.root(model.coef, t);
       if (t == 0.0) break;
     }
     const Result run = run_lbfgs(problem.with_spreads_times((1.0 - margin) * t), model, settings);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,19 @@ TEST_CASE("every kind and storage equals its dense matrices, for runs and lists 
   for (const Batch& batch : all_batches(13, 5, 10)) {
     for (const Rows& rows : {Rows{3, 7}, Rows{0, 13}, Rows{4, 1}, Rows{0, 5, list}})
       check_against_dense(batch, rows, random);
+  }
+}
+
+TEST_CASE("covariances times a factor equal their dense matrices times it") {
+  oracle::Random random(3);
+  const Index list[] = {12, 0, 5, 5, 1};
+  for (Batch batch : all_batches(13, 5, 10)) {
+    for (const double factor : {0.0, 0.3, 4.0}) {
+      Batch scaled = batch;
+      scaled.covariances = std::make_shared<halosvm::ScaledCovariances>(batch.covariances, factor);
+      for (Matrix& S : scaled.dense) S *= factor;
+      for (const Rows& rows : {Rows{0, 13}, Rows{0, 5, list}}) check_against_dense(scaled, rows, random);
+    }
   }
 }
 

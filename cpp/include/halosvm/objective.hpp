@@ -96,8 +96,8 @@ class Objective {
   void hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
                       const ConstVectorRef& v0, Gradient& out) const;
 
-  /// The Hessian of the only problem at (W, b) in (w, intercept for means seen from \p centre), of order n_features + 1;
-  /// its lower triangle (spec A.4). Defined in hessian.cpp.
+  /// The Hessian of the only problem at (W, b) in (w, intercept for means seen from \p centre), of order n_features +
+  /// 1; its lower triangle (spec A.4). Defined in hessian.cpp.
   Matrix hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const;
 
   /// The b that minimises J for given W (spec A.9); 0 without intercept. Of an interval of minimisers between certain
@@ -147,6 +147,9 @@ class Objective {
 
  private:
   class Bias;
+  struct Curvature;
+  void curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre,
+                 Curvature& memory) const;
   /// Fills work.m_ and work.s_ for a block; returns the block of means.
   ConstMatrixMap margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
                          Workspace& work) const;
