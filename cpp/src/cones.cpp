@@ -20,10 +20,9 @@ double exit_of_cone(double a, double da, const ConstVectorRef& b, const ConstVec
   const double square = da * da - db.squaredNorm();  // square t^2 + 2 slope t + constant >= 0 inside
   const double slope = a * da - b.dot(db);
   const double constant = (a - size) * (a + size);
-  const double discriminant = slope * slope - square * constant;
-  if (discriminant < 0.0) return never;
-  if (slope < 0.0) return std::max(0.0, constant / (std::sqrt(discriminant) - slope));
-  return square < 0.0 ? (slope + std::sqrt(discriminant)) / -square : never;
+  const double root = std::sqrt(std::max(0.0, slope * slope - square * constant));  // negative by rounding alone
+  if (slope < 0.0) return constant / (root - slope);
+  return square < 0.0 ? (slope + root) / -square : never;
 }
 
 Index total_rank(const Factors& factors, Index n) { return factors.first_column(n - 1) + factors.rank(n - 1); }
