@@ -94,11 +94,11 @@ Bend Cones::bend(Index row, double q, double density) {
   return bend;
 }
 
-void Cones::products(const Rows& rows, MatrixRef out, double* scratch) const {
-  factors_.combine(rows, block(u1_, rows), out, scratch);
+void Cones::products(const Rows& rows, Matrix& out, double* scratch) const {
+  factors_.combine(rows, block(u1_, rows), out.topRows(rows.count), scratch);
 }
 
-void Cones::add_gradient(const Rows& rows, const ConstMatrixRef& a, VectorRef gradient, VectorRef beyond,
+void Cones::add_gradient(const Rows& rows, const ConstMatrixRef& a, Vector& gradient, Vector& beyond,
                          double* scratch) const {
   Vector kept(rows.count);
   Vector rest(rows.count);
@@ -108,12 +108,12 @@ void Cones::add_gradient(const Rows& rows, const ConstMatrixRef& a, VectorRef gr
     kept(i) = -a(0, i) * cut;
     rest(i) = a(0, i) * (1.0 - cut);
   }
-  factors_.add_combined(rows, kept, block(v_, rows), gradient, scratch);
-  factors_.add_combined(rows, rest, block(v_, rows), beyond, scratch);
+  factors_.add_combined(rows, kept, block(v_, rows), gradient.head(objective_.n_features()), scratch);
+  factors_.add_combined(rows, rest, block(v_, rows), beyond.head(objective_.n_features()), scratch);
 }
 
 /// The step without du and dtheta is dv = -(g_1 + tilt (g_0 + kappa - phi(q)) u1).
-void Cones::add_push(const Rows& rows, const ConstMatrixRef& along, bool centring, VectorRef sum, double* scratch) {
+void Cones::add_push(const Rows& rows, const ConstMatrixRef& along, bool centring, Vector& sum, double* scratch) {
   for (Index i = 0; i < rows.count; ++i) {
     const Index row = rows[i];
     auto push = of(push_, row);
@@ -129,7 +129,7 @@ void Cones::add_push(const Rows& rows, const ConstMatrixRef& along, bool centrin
       push += c * (of(v_, row) + of(second_, row));
     }
   }
-  factors_.add_combined(rows, Vector::Ones(rows.count), block(push_, rows), sum, scratch);
+  factors_.add_combined(rows, Vector::Ones(rows.count), block(push_, rows), sum.head(objective_.n_features()), scratch);
 }
 
 void Cones::project(const Rows& rows, const ConstMatrixRef& dw, MatrixRef cross, double* scratch) {

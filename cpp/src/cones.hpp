@@ -51,16 +51,16 @@ class Cones {
   /// The scaling at the present point, for the predictor. \param density phi(q).
   Bend bend(Index row, double q, double density);
 
-  /// out(i, :) = F_i u1_i.
-  void products(const Rows& rows, MatrixRef out, double* scratch) const;
+  /// out(i, :) = F_i u1_i, in the first rows of \p out.
+  void products(const Rows& rows, Matrix& out, double* scratch) const;
 
+  /// Sums have an entry for each feature and a last one for b, which stays.
   /// gradient -= sum_i a(i) F_i v_i with v_i cut to |v_i| <= phi(q_i), so that it is feasible; beyond += the rest.
-  void add_gradient(const Rows& rows, const ConstMatrixRef& a, VectorRef gradient, VectorRef beyond,
-                    double* scratch) const;
+  void add_gradient(const Rows& rows, const ConstMatrixRef& a, Vector& gradient, Vector& beyond, double* scratch) const;
 
   /// sum += sum_i F_i (along(i) u1_i + c_i times the part of dv that depends on no step), for the target of the
   /// present step without mu, or (\p centring) per unit of mu.
-  void add_push(const Rows& rows, const ConstMatrixRef& along, bool centring, VectorRef sum, double* scratch);
+  void add_push(const Rows& rows, const ConstMatrixRef& along, bool centring, Vector& sum, double* scratch);
 
   /// Sets dp = F'dw, and cross(i) = u1_i'dp_i.
   void project(const Rows& rows, const ConstMatrixRef& dw, MatrixRef cross, double* scratch);

@@ -178,7 +178,6 @@ NewtonSums NewtonSystem::assemble(const Matrix& w, double b) {
 /// The bends of the spreads, and the rows z.
 void NewtonSystem::add_bends(const Rows& rows, const Matrix& w, Memory& memory) {
   if (!spread_) return;
-  auto products = memory.products.topRows(rows.count);
   for (Index i = 0; i < rows.count; ++i) {
     const Quantile at = duals_[static_cast<std::size_t>(rows[i])].quantile();
     const double s = memory.s(0, i);
@@ -186,9 +185,10 @@ void NewtonSystem::add_bends(const Rows& rows, const Matrix& w, Memory& memory) 
     bend = cones_ ? cones_->bend(rows[i], at.q, at.density) : (s > 0.0 ? bend_of(s, at) : Bend{});
   }
   if (cones_) {
-    cones_->products(rows, products, memory.scratch.data());
+    cones_->products(rows, memory.products, memory.scratch.data());
   } else {
-    objective_.data().covariances().products(rows, w.row(0).transpose(), products, memory.scratch.data());
+    objective_.data().covariances().products(rows, w.row(0).transpose(), memory.products.topRows(rows.count),
+                                             memory.scratch.data());
   }
 }
 
@@ -238,7 +238,7 @@ void NewtonSystem::add_gradients(const Rows& rows, const ConstMatrixMap& X, Memo
     target(d_) += total;
     if (cones_) {
       mask(memory.coefficients.row(4));
-      cones_->add_gradient(rows, masked, target.head(d_), sum.beyond.head(d_), memory.scratch.data());
+      cones_->add_gradient(rows, masked, target, sum.beyond, memory.scratch.data());
     } else if (spread_) {
       mask(memory.coefficients.row(2));
       target.head(d_).noalias() -= memory.products.topRows(count).transpose() * masked.transpose();
@@ -248,7 +248,7 @@ void NewtonSystem::add_gradients(const Rows& rows, const ConstMatrixMap& X, Memo
   sum.right.noalias() -= memory.outer.topRows(count).transpose() * masked.transpose();
   if (!cones_) return;
   masked.setZero();
-  cones_->add_push(rows, masked, false, sum.right.head(d_), memory.scratch.data());
+  cones_->add_push(rows, masked, false, sum.right, memory.scratch.data());
 }
 
 /// H += sum c h h' / D + sum c curvature (S - sharpness^2 z z').
@@ -357,7 +357,7 @@ void NewtonSystem::add_slopes(const Rows& rows, const ConstMatrixMap& X, const M
   auto scaled = memory.m.leftCols(count);
   for (Index i = 0; i < count; ++i) scaled(0, i) = ratio_(rows[i]) * a(i);
   if (cones_) {
-    cones_->add_push(rows, scaled, which == 1, sum.head(d_), memory.scratch.data());
+    cones_->add_push(rows, scaled, which == 1, sum, memory.scratch.data());
     return;
   }
   MatrixMap out(sum.data(), 1, d_);
