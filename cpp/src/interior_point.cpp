@@ -41,7 +41,7 @@ class InteriorPoint {
       const NewtonSums predicted = system_.predict(w_, factor_.solve(predictor_));
       const double before = system_.complementarity(0.0);
       const double after = std::max(0.0, system_.complementarity(system_.longest_step(1.0)));
-      const double mu = 0.5 * after * (after / before) * (after / before);
+      const double mu = after * (after / before) * (after / before);
 
       const Vector du = factor_.solve(predicted.right - residual_ + mu * predicted.centring);
       const double shrinking = system_.correct(w_, du, mu);
@@ -96,7 +96,7 @@ class InteriorPoint {
     }
     lower_bound_ = std::max(lower_bound_, dual_bound(sums));
 
-    residual_ = -(sums.positive + sums.negative);
+    residual_ = sums.beyond - (sums.positive + sums.negative);
     residual_.head(d_) += lam * w_.row(0).transpose();
     hessian_ = std::move(sums.hessian);
     hessian_.diagonal().head(d_).array() += lam;

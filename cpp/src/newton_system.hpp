@@ -3,37 +3,28 @@
 /// Newton's system and spread its solution back over the examples. Private to interior_point.cpp.
 #pragma once
 
+#include "cones.hpp"
+#include "dual.hpp"
 #include "halosvm/loss.hpp"
 #include "halosvm/objective.hpp"
 
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace halosvm {
 
-/// The dual variable of one example and the multipliers of its bounds.
-struct Dual {
-  double theta;  ///< 0 < theta < 1
-  double rest;   ///< 1 - theta, kept apart so that it stays accurate near 0
-  double low;    ///< multiplier r of theta >= 0
-  double high;   ///< multiplier t of theta <= 1
-};
-
-/// What theta r and (1 - theta) t are to become.
-struct Target {
-  double low;
-  double high;
-};
-
 /// Sums over the examples. Vectors have one entry for each feature and a last one for b.
 struct NewtonSums {
   Matrix hessian;             ///< lower triangle
-  Vector positive;            ///< sum of c (theta y x - phi(q) S w / s) over the examples with y = 1
+  Vector positive;            ///< sum of c (theta y x - phi(q) S w / s) over y = 1; with cones, c (theta y x - F v)
   Vector negative;            ///< the same for y = -1
+  Vector beyond;              ///< sum of c F v of what |v| is above phi(q), which is not in the two before
   Vector right;               ///< right-hand side: of the predictor, or the second-order part of the corrector's
   Vector centring;            ///< right-hand side per unit of mu
   double value = 0;           ///< sum of c psi
-  double spread2 = 0;         ///< sum of c s^2; in the passes for a step, of c w'S dw
+  double spread2 = 0;         ///< sum of c s^2; in the passes for a step, of c w'S dw; 0 with cones
   double theta_positive = 0;  ///< sum of c theta, y = 1
   double theta_negative = 0;
 
@@ -60,13 +51,14 @@ class NewtonSystem {
   /// corrector's right-hand side.
   NewtonSums predict(const Matrix& w, const Vector& du);
 
-  /// The step of theta towards complementarity \p mu with the predictor's second-order terms; returns sum c w'S dw.
+  /// The step of theta towards complementarity \p mu with the predictor's second-order terms; returns sum c w'S dw
+  /// (0 with cones).
   double correct(const Matrix& w, const Vector& du, double mu);
 
   /// The longest step not above \p length that keeps all dual variables >= 0.
   double longest_step(double length) const;
 
-  /// sum of c (theta r + (1 - theta) t) after a step of that length; 0 for now.
+  /// The mean of theta r, (1 - theta) t and, with cones, s kappa - p'v after a step of that length; 0 for now.
   double complementarity(double length) const;
 
   /// Takes the step.
@@ -80,13 +72,15 @@ class NewtonSystem {
   double weight(Index row) const { return objective_.weight(row); }
   double sign(Index row) const { return objective_.sign(row, 0); }
   Target target(Index row) const;
-  void margins(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, double b, Memory& memory) const;
+  void margins(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, double b, Memory& memory);
+  void add_bends(const Rows& rows, const Matrix& w, Memory& memory);
   void add_examples(const Rows& rows, Memory& memory, NewtonSums& sum);
-  void add_gradients(const Rows& rows, const ConstMatrixMap& X, Memory& memory, NewtonSums& sum) const;
+  void add_gradients(const Rows& rows, const ConstMatrixMap& X, Memory& memory, NewtonSums& sum);
   void add_hessian(const Rows& rows, Memory& memory, NewtonSums& sum) const;
   NewtonSums step(const Matrix& w, const Vector& du, bool with_corrector);
-  void add_slopes(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, Index which, Memory& memory,
-                  Vector& sum) const;
+  void step_example(Index row, double dm, double cross);
+  std::pair<double, double> corrector_parts(Index row);
+  void add_slopes(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, Index which, Memory& memory, Vector& sum);
 
   const Objective& objective_;
   std::shared_ptr<const Loss> loss_ = make_loss("expected_hinge");  ///< equals the hinge where s = 0
@@ -97,12 +91,14 @@ class NewtonSystem {
   bool spread_;
   Vector centre_;
   std::vector<Dual> duals_;
-  Vector excess_;     ///< m - s q
-  Vector stiffness_;  ///< D = r / theta + t / (1 - theta) + s / phi(q)
-  Vector ratio_;      ///< q / s, or 0; empty when all examples are certain
-  Vector dtheta_;     ///< the present step of theta
-  Vector predicted_;  ///< the predictor's
-  double mu_ = 0.0;   ///< what the present step aims at
+  std::optional<Cones> cones_;  ///< for covariances that have factors
+  double cone_weight_;          ///< sum of c over the cones
+  Vector excess_;               ///< m - s q, or m - the bend's excess
+  Vector stiffness_;            ///< D = r / theta + t / (1 - theta) + the bend's stiffness
+  Vector ratio_;                ///< the bend's; empty when all examples are certain
+  Vector dtheta_;               ///< the present step of theta
+  Vector predicted_;            ///< the predictor's
+  double mu_ = 0.0;             ///< what the present step aims at
   bool corrected_ = false;
 };
 

@@ -81,6 +81,16 @@ Result nothing(const Objective& objective, const LinearModel& start) {
   return result;
 }
 
+/// Whether spreads have kinks that only interior points resolve: where there are none, and where w has about as many
+/// dimensions as all spreads together, so that it can leave some of them behind.
+bool has_kinks(const Objective& objective) {
+  if (objective.all_certain()) return true;
+  const Factors* factors = objective.data().covariances().factors();
+  if (factors == nullptr) return false;
+  const Index last = objective.n_samples() - 1;
+  return factors->first_column(last) + factors->rank(last) <= 4 * objective.n_features();
+}
+
 /// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
 /// way where spreads dominate all margins.
 void finish(const Objective& problem, const BatchSettings& settings, Result& result) {

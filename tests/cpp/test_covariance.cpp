@@ -180,6 +180,43 @@ TEST_CASE_TEMPLATE("factors of any shape equal their dense matrices", T, double,
   }
 }
 
+TEST_CASE_TEMPLATE("factors have the products of their covariances; other kinds have none", T, double, float) {
+  oracle::Random random(4);
+  using Extra = typename BatchMaker<T>::Extra;
+  BatchMaker<T> maker(9, 70, 32);
+  for (const Batch& batch : {maker.low_rank(2, Extra::none), maker.ragged(80, Extra::none)}) {
+    CAPTURE(batch.name);
+    const halosvm::Factors* factors = batch.covariances->factors();
+    REQUIRE(factors != nullptr);
+    const Rows rows{2, 5};
+    const Index first = factors->first_column(2);
+    const Vector w = random.normal_vector(70);
+    Vector a = random.normal_vector(5);
+    a(1) = 0.0;
+    Vector p = Vector::Constant(factors->first_column(7) - first, 9.0);
+    Matrix each = Matrix::Constant(5, 71, 9.0);
+    Vector sum = random.normal_vector(70);
+    Vector want = sum;
+    Scratch scratch(*batch.covariances, 5, 1);
+    factors->project(rows, w, p, scratch.data());
+    factors->combine(rows, p, each.leftCols(70), scratch.data());
+    factors->add_combined(rows, a, p, sum, scratch.data());
+    for (Index i = 0; i < 5; ++i) {
+      const Vector product = batch.dense[static_cast<std::size_t>(rows[i])] * w;
+      const auto part = p.segment(factors->first_column(rows[i]) - first, factors->rank(rows[i]));
+      CHECK(part.squaredNorm() == doctest::Approx(w.dot(product)).epsilon(1e-12));
+      CHECK((each.row(i).head(70).transpose() - product).norm() <= 1e-12 * product.norm());
+      want += a(i) * product;
+    }
+    CHECK((sum - want).norm() <= 1e-12 * want.norm());
+    CHECK((each.col(70).array() == 9.0).all());
+    CHECK(scratch.intact());
+  }
+  for (const Batch& batch : {maker.low_rank(2, Extra::stds), maker.full(), maker.diagonal(false), maker.zero()}) {
+    CHECK(batch.covariances->factors() == nullptr);
+  }
+}
+
 TEST_CASE("kinds know their names, shapes and sizes") {
   BatchMaker<double> wide(4, 3, 1);
   BatchMaker<float> narrow(4, 3, 1);

@@ -264,6 +264,25 @@ def test_problem_at_zero_does_not_hold_up_the_others(bracket, solve):
         assert low * (1 - 1e-12) <= result["objective"][k] <= high * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6, 1e-9])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"weights": True}], ids=str)
+@pytest.mark.parametrize("shape", [(10, 30, 2), (30, 60, 2), (20, 100, 3), (25, 784, 2)], ids=str)
+def test_interior_points_need_few_steps_where_w_leaves_spreads_behind(solve, shape, options, lam):
+    n, d, _ = shape
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(n) % 2, 1, -1)
+    factors = 0.2 * rng.normal(size=shape)
+    X = Gaussians(
+        rng.normal(size=(n, d)) + y[:, None] / np.sqrt(d), cov=Covariances.low_rank(factors)
+    )
+    if "weights" in options:
+        options = {"weights": rng.integers(0, 3, n) + (np.arange(n) < 2.0)}
+    result = solve(X, y, "interior_point", lam=lam, **options, tolerance=1e-8, max_iterations=50)
+    assert result["converged"]
+    spreads = np.linalg.norm(np.einsum("ndr,d->nr", factors, result["coef"][0]), axis=1)
+    assert spreads.min() < 1e-3 * 0.2 * np.linalg.norm(result["coef"][0])
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("lam", [1e3, 1e6, 1e9, 1e12])
 def test_strong_regularisation_is_not_taken_for_zero(solve, noise, lam):

@@ -171,9 +171,10 @@ def shared_low_rank():
     return Gaussians(means, cov=Covariances.low_rank(np.repeat(factor[None], 80, axis=0))), y
 
 
-def ragged():
-    means, y, rng = blobs(40, 6)
-    factors = [0.4 * rng.normal(size=(6, rank)) for rank in rng.integers(0, 9, 40)]
+def ragged(n, d):
+    means, y, rng = blobs(n, d)
+    factors = [0.4 * rng.normal(size=(d, rank)) for rank in rng.integers(0, 9, n)]
+    factors[n // 2] *= 0.0
     return Gaussians(means, cov=Covariances.low_rank(factors)), y
 
 
@@ -234,9 +235,13 @@ UNUSUAL = {
     "rank 1": lambda: low_rank(80, 5, 1),
     "rank above the features": lambda: low_rank(40, 3, 6),
     "one covariance of low rank": shared_low_rank,
-    "ragged": ragged,
+    "ragged": lambda: ragged(40, 6),
     "more features than rows": lambda: with_std(*blobs(15, 40)[:2], 0.5),
     "more features than rows, certain": lambda: with_std(*blobs(15, 40)[:2], 0.0),
+    "more features than rows, low rank": lambda: low_rank(10, 30, 2),
+    "more features than columns of factors": lambda: low_rank(20, 100, 3),
+    "fewer features than columns of factors": lambda: low_rank(50, 30, 2, 0.1),
+    "more features than rows, ragged": lambda: ragged(12, 30),
     "one feature": lambda: with_std(*blobs(60, 1)[:2], 0.5),
     "one feature, certain": lambda: with_std(*blobs(60, 1)[:2], 0.0),
     "two rows": lambda: with_std(np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([1, -1]), 0.3),

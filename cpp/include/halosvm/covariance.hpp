@@ -19,6 +19,27 @@ struct BlockShape {
   Index problems;
 };
 
+/// Factors F_i of covariances S_i = F_i F_i', each n_features x r_i. Vectors of r_i numbers stand one after another in
+/// the order of the rows: those of row i begin at first_column(i).
+class Factors {
+ public:
+  virtual ~Factors() = default;
+
+  /// r_i, and r_0 + ... + r_{i - 1}.
+  virtual Index rank(Index row) const = 0;
+  virtual Index first_column(Index row) const = 0;
+
+  /// p_i = F_i' w for consecutive rows; p: the vectors of these rows.
+  virtual void project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const = 0;
+
+  /// out(i, :) = F_i v_i for consecutive rows; out: rows.count x n_features.
+  virtual void combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const = 0;
+
+  /// sum += sum_i a(i) F_i v_i over consecutive rows; sum: n_features. Rows with a(i) = 0 cost nothing.
+  virtual void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
+                            double* scratch) const = 0;
+};
+
 /// A read-only view of n_samples covariance matrices of order n_features, all of one kind.
 class Covariances {
  public:
@@ -55,6 +76,9 @@ class Covariances {
   /// sum += sum_i a(i) diag(S_i); a: rows.count, sum: n_features.
   virtual void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
                                       double* scratch) const = 0;
+
+  /// The factors whose products these covariances are, or null. Scratch memory as for the operations above.
+  virtual const Factors* factors() const { return nullptr; }
 
   /// Asks the processor to bring an example's covariance into its cache.
   virtual void prefetch(Index row) const = 0;

@@ -64,12 +64,47 @@ void LowRankCovariances::copy_factor(Index row, Matrix& out) const {
   if (in_place_or_out.data() != out.data()) out = in_place_or_out;
 }
 
-void LowRankCovariances::project(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const {
+void LowRankCovariances::project_one(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const {
   const Index strip = strip_rows(n_features(), largest_rank_);
   p.setZero();
   for (Index begin = 0; begin < n_features(); begin += strip) {
     const Index count = std::min(strip, n_features() - begin);
     p.noalias() += factor(row, begin, count, scratch).transpose() * w.segment(begin, count);
+  }
+}
+
+void LowRankCovariances::add_one(Index row, const ConstVectorRef& v, VectorRef sum, double* scratch) const {
+  const Index strip = strip_rows(n_features(), largest_rank_);
+  for (Index begin = 0; begin < n_features(); begin += strip) {
+    const Index count = std::min(strip, n_features() - begin);
+    sum.segment(begin, count).noalias() += factor(row, begin, count, scratch) * v;
+  }
+}
+
+void LowRankCovariances::project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const {
+  const Index first = first_column(rows[0]);
+  for (Index i = 0; i < rows.count; ++i) {
+    project_one(rows[i], w, p.segment(first_column(rows[i]) - first, rank(rows[i])), scratch);
+  }
+}
+
+void LowRankCovariances::combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const {
+  const Index first = first_column(rows[0]);
+  out.setZero();
+  for (Index i = 0; i < rows.count; ++i) {
+    add_one(rows[i], v.segment(first_column(rows[i]) - first, rank(rows[i])), out.row(i).transpose(), scratch);
+  }
+}
+
+void LowRankCovariances::add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
+                                      double* scratch) const {
+  const Index first = first_column(rows[0]);
+  for (Index i = 0; i < rows.count; ++i) {
+    if (a(i) == 0.0) continue;
+    const Index r = rank(rows[i]);
+    VectorMap scaled(scratch, r);
+    scaled = a(i) * v.segment(first_column(rows[i]) - first, r);
+    add_one(rows[i], scaled, sum, scratch + r);
   }
 }
 
@@ -85,11 +120,11 @@ void LowRankCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, con
     VectorMap p(scratch, r);
     VectorMap q(scratch + r, r);
     for (Index k = 0; k < W.rows(); ++k) {
-      project(rows[i], W.row(k).transpose(), p, scratch + 2 * r);
+      project_one(rows[i], W.row(k).transpose(), p, scratch + 2 * r);
       if (W.data() == V.data()) {
         out(k, i) += p.squaredNorm();
       } else {
-        project(rows[i], V.row(k).transpose(), q, scratch + 2 * r);
+        project_one(rows[i], V.row(k).transpose(), q, scratch + 2 * r);
         out(k, i) += p.dot(q);
       }
     }
@@ -99,18 +134,14 @@ void LowRankCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, con
 void LowRankCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
                                                MatrixRef sum, double* scratch) const {
   if (diagonal_) diagonal_->add_weighted_products(rows, a, W, sum, scratch);
-  const Index strip = strip_rows(n_features(), largest_rank_);
   for (Index i = 0; i < rows.count; ++i) {
     const Index r = rank(rows[i]);
     VectorMap p(scratch, r);
     for (Index k = 0; k < W.rows(); ++k) {
       if (a(k, i) == 0.0) continue;
-      project(rows[i], W.row(k).transpose(), p, scratch + r);
+      project_one(rows[i], W.row(k).transpose(), p, scratch + r);
       p *= a(k, i);
-      for (Index begin = 0; begin < n_features(); begin += strip) {
-        const Index count = std::min(strip, n_features() - begin);
-        sum.row(k).segment(begin, count).transpose().noalias() += factor(rows[i], begin, count, scratch + r) * p;
-      }
+      add_one(rows[i], p, sum.row(k).transpose(), scratch + r);
     }
   }
 }
@@ -121,15 +152,11 @@ void LowRankCovariances::products(const Rows& rows, const ConstVectorRef& w, Mat
   } else {
     out.setZero();
   }
-  const Index strip = strip_rows(n_features(), largest_rank_);
   for (Index i = 0; i < rows.count; ++i) {
     const Index r = rank(rows[i]);
     VectorMap p(scratch, r);
-    project(rows[i], w, p, scratch + r);
-    for (Index begin = 0; begin < n_features(); begin += strip) {
-      const Index count = std::min(strip, n_features() - begin);
-      out.row(i).segment(begin, count).transpose().noalias() += factor(rows[i], begin, count, scratch + r) * p;
-    }
+    project_one(rows[i], w, p, scratch + r);
+    add_one(rows[i], p, out.row(i).transpose(), scratch + r);
   }
 }
 

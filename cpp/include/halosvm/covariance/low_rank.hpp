@@ -9,7 +9,7 @@
 
 namespace halosvm {
 
-class LowRankCovariances final : public Covariances {
+class LowRankCovariances final : public Covariances, public Factors {
  public:
   /// One rank for all. \param factors (n_samples n_features) x rank: F_i is rows i n_features ... of it.
   LowRankCovariances(const Table& factors, Index n_samples, Index n_features, const Table& diagonal = {});
@@ -32,16 +32,27 @@ class LowRankCovariances final : public Covariances {
   void prefetch(Index row) const override;
   void check(const std::string& argument, const Execution& execution) const override;
 
-  Index rank(Index row) const { return offsets_ != nullptr ? offsets_[row + 1] - offsets_[row] : uniform_rank_; }
   /// Resizes \p out to F_row, n_features x rank(row).
   void copy_factor(Index row, Matrix& out) const;
 
+  const Factors* factors() const override { return diagonal_ ? nullptr : this; }
+
+  Index rank(Index row) const override {
+    return offsets_ != nullptr ? offsets_[row + 1] - offsets_[row] : uniform_rank_;
+  }
+  Index first_column(Index row) const override { return offsets_ != nullptr ? offsets_[row] : row * uniform_rank_; }
+  void project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const override;
+  void combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const override;
+  void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
+                    double* scratch) const override;
+
  private:
-  Index first_column(Index row) const { return offsets_ != nullptr ? offsets_[row] : row * uniform_rank_; }
   /// Factor rows [begin, begin + count) of example \p row.
   ConstMatrixMap factor(Index row, Index begin, Index count, double* scratch) const;
   /// p = F_row' w.
-  void project(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const;
+  void project_one(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const;
+  /// sum += F_row v.
+  void add_one(Index row, const ConstVectorRef& v, VectorRef sum, double* scratch) const;
   void set_diagonal(const Table& diagonal);
 
   Table factors_;
