@@ -120,8 +120,7 @@ Result minimize(const Objective& objective, const LinearModel& start, const Batc
   const bool second_order = objective.n_features() <= interior_point_features;
   BatchSettings first = settings;
   if (second_order) first.max_iterations = std::min(settings.max_iterations, soon);
-  Result result =
-      objective.all_certain() && second_order ? nothing(objective, start) : run_lbfgs(objective, start, first);
+  Result result = second_order && has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, start, first);
   for (Index k = 0; second_order && k < objective.n_problems(); ++k) {
     if (result.suboptimality(k) <= settings.tolerance) continue;
     Result one = result.only(k);
