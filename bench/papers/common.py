@@ -63,6 +63,17 @@ def draw(X: Gaussians, n_draws: int, rng: np.random.Generator) -> Array:
     return np.asarray((X.mean + noise).reshape(-1, d))
 
 
+def standardise(X: Gaussians, points: Array) -> tuple[Gaussians, Array]:
+    """Standardise examples and points by the means of the examples; errors are scaled alike."""
+    centre, spread = X.mean.mean(axis=0), X.mean.std(axis=0)
+    spread[spread == 0.0] = 1.0
+    if X.covariances.kind == "full":
+        scaled = Covariances.full(X.covariances.to_full() / np.outer(spread, spread))
+    else:
+        scaled = Covariances.diagonal(X.covariances.variances() / spread**2)
+    return Gaussians((X.mean - centre) / spread, cov=scaled), (points - centre) / spread
+
+
 # -- baselines -----------------------------------------------------------------------------------
 class SamplingSVC(UncertainSVC):
     """LSVM-sampling: the plain SVM on draws from each Gaussian, which share its weight C."""
@@ -149,13 +160,13 @@ class Search:
         The values of C.
     folds : int
         Folds of the cross-validation.
-    scoring : tuple of str
-        Names of scikit-learn's scorers for the test points; the first also chooses C.
+    scoring : tuple of str or callable
+        scikit-learn's scorers for the test points; the first also chooses C.
     """
 
     grid: tuple[float, ...]
     folds: int = 3
-    scoring: tuple[str, ...] = ("accuracy",)
+    scoring: tuple[Any, ...] = ("accuracy",)
 
 
 @dataclass
@@ -165,6 +176,7 @@ class Scores:
     values: list[tuple[float, ...]] = field(default_factory=list)
     parameters: list[dict[str, float]] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)  # score of the cross-validation
+    right: list[NDArray[np.bool_]] = field(default_factory=list)  # which test labels are
     gaps: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
@@ -200,6 +212,7 @@ def compare(
             )
             scores.parameters.append(chosen.best_params_)
             scores.validation.append(float(chosen.best_score_))
+            scores.right.append(best.predict(run.X_test) == run.y_test)
             scores.gaps.append(float(np.max(best.suboptimality_)))
             scores.seconds.append(chosen.refit_time_)
     return results
@@ -260,7 +273,7 @@ def best_by_validation(candidates: Iterable[Scores]) -> Scores:
     listed, best = list(candidates), Scores()
     for number in range(len(listed[0].values)):
         winner = max(listed, key=lambda scores: scores.validation[number])
-        for name in ("values", "parameters", "validation", "gaps", "seconds"):
+        for name in ("values", "parameters", "validation", "right", "gaps", "seconds"):
             getattr(best, name).append(getattr(winner, name)[number])
     return best
 
@@ -299,16 +312,36 @@ def format_scores(
                 f"{1000 * np.median(scores.seconds):.1f}",
             ]
         )
-    names = [f"{name.replace('_', ' ')} (%)" for name in search.scoring]
+    names = [f"{_name(scorer)} (%)" for scorer in search.scoring]
     title = methods[against].title
     header = ["method", *names, "paper", f"minus {title}", "p", "", "C", "certified", "gap", "ms"]
     return format_columns(header, rows)
+
+
+def _name(scorer: Any) -> str:
+    return str(getattr(scorer, "__name__", scorer)).replace("_", " ")
 
 
 LEGEND = (
     "+- is the standard error over runs; p of the paired t-test; C, gap and time of a fit are "
     "medians;\ncertified: fits whose gap (J - J*)/J* is proven to be at most the tolerance."
 )
+
+
+def draw_scores(
+    axes: Any, methods: Mapping[str, Method], results: Mapping[str, Scores], name: str
+) -> None:
+    """Draw the first score of each method: thin lines for the runs, mean and standard error."""
+    values = 100 * np.array([scores.score() for scores in results.values()])
+    places = np.arange(len(values))
+    axes.plot(places, values, "-o", ms=3, lw=0.6, color="0.75", zorder=1)
+    bars = [standard_error(row) for row in values]
+    axes.errorbar(places, values.mean(axis=1), bars, fmt="s", color="black", capsize=6, zorder=3)
+    titles = [methods[key].title.replace(" ", "\n", 1).replace(", ", "\n") for key in results]
+    axes.set_xticks(places, titles, fontsize=8)
+    axes.margins(x=0.1)
+    axes.set_ylabel(f"{name} (%)")
+    axes.grid(axis="y", alpha=0.3)
 
 
 # -- command line --------------------------------------------------------------------------------
