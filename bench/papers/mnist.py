@@ -158,7 +158,8 @@ def experiment(options: Options) -> None:
         found[name] = measure(data, shift, n_runs, options.seed, search, fractions)
         for key, accuracies in PAPER.items():
             shown[key] = shown[key]._replace(paper=f"{100 * accuracies[number]:.2f}")
-        print(f"{name}: shifts up to {shift} pixels\n{format_scores(shown, found[name], search)}\n")
+        table = format_scores(shown, found[name], search)
+        print(f"{name}: shifts up to {shift} pixels\n{table}\n", flush=True)
     draw(options, found, fractions)
 
 
@@ -177,19 +178,20 @@ def draw(
         for side in (-1, 1):
             level = plain.mean() + side * standard_error(plain)
             axes.axhline(level, color="black", lw=0.8, ls="--")
-        for key, marker, label in (
-            ("sphere", "o", "optimistic sphere"),
-            ("iso", "*", "LSVM-iso"),
-            ("statistical", "s", "LSVM-GSU, blurred"),
+        for place, key, marker, label in (
+            (1.03, "sphere", "o", "optimistic sphere"),
+            (1.05, "iso", "*", "LSVM-iso"),
+            (1.07, "statistical", "s", "LSVM-GSU, blurred"),
+            (1.09, "turned", "^", "LSVM-GSU, with rotation"),
         ):
             score = results[key].score()
             axes.errorbar(
-                1.03, score.mean(), standard_error(score), fmt=marker, ms=9, capsize=3, label=label
+                place, score.mean(), standard_error(score), fmt=marker, ms=8, capsize=3, label=label
             )
         axes.set(title=f"{name}", xlabel="fraction of variance p", ylabel="test accuracy")
         axes.grid(alpha=0.3)
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
     save()
 
 
