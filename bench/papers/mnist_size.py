@@ -49,6 +49,8 @@ def experiment(options: Options) -> None:
             style = {"marker": "o", "ms": 4, "capsize": 3}
             axes.errorbar(list(sizes), means, bars, label=contestants[key].title, **style)
         axes.set(xscale="log", xlabel="images of each digit", ylabel="test accuracy", title=name)
+        axes.set_xticks(list(sizes), [f"{size:,}" for size in sizes], minor=False)
+        axes.set_xticks([], minor=True)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     save()
