@@ -133,7 +133,7 @@ def experiment(options: Options) -> None:
             print(f"{title}\n{table}\n{mcnemar(results)}\n", flush=True)
             panel = next(axes)
             draw_scores(panel, named, results, "mean average precision")
-            panel.set_title(title)
+            panel.set_title(title, fontsize=9)
     save()
 
 
