@@ -1,0 +1,385 @@
+"""What the experiments share: the methods compared, the choice of C, paired results and tables.
+
+In:  training Gaussians and test points, once for each run of an experiment.
+Out: for each method its scores on every run, and a table of them beside the paper's numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+from halosvm import Covariances, Gaussians, UncertainSVC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+SIGNIFICANT = 0.05
+
+
+# -- what a method sees of the errors ------------------------------------------------------------
+def as_given(X: Gaussians) -> Gaussians:
+    """Return the examples with all their errors."""
+    return X
+
+
+def means_only(X: Gaussians) -> Gaussians:
+    """Return the examples as if they were certain."""
+    return Gaussians(X.mean)
+
+
+def isotropic(X: Gaussians) -> Gaussians:
+    """Return isotropic Gaussians of the same total variance: t_i = tr(S_i) / d."""
+    variance = X.covariances.variances().mean(axis=1)
+    return Gaussians(X.mean, cov=Covariances.isotropic(variance, X.shape[1]))
+
+
+def draw(X: Gaussians, n_draws: int, rng: np.random.Generator) -> Array:
+    """Draw from each Gaussian; return (n_draws * n_samples, d), a whole round after the other."""
+    n, d = X.shape
+    if X.covariances.kind == "low_rank":
+        factors = X.covariances.values
+        noise = np.einsum("ndr,knr->knd", factors, rng.normal(size=(n_draws, n, factors.shape[2])))
+    elif X.covariances.kind == "full":
+        values, vectors = np.linalg.eigh(X.covariances.to_full())
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis]
+        noise = np.einsum("ndr,knr->knd", roots, rng.normal(size=(n_draws, n, d)))
+    else:
+        noise = np.sqrt(X.covariances.variances()) * rng.normal(size=(n_draws, n, d))
+    return np.asarray((X.mean + noise).reshape(-1, d))
+
+
+def standardise(X: Gaussians, points: Array) -> tuple[Gaussians, Array]:
+    """Standardise examples and points by the means of the examples; errors are scaled alike."""
+    centre, spread = X.mean.mean(axis=0), X.mean.std(axis=0)
+    spread[spread == 0.0] = 1.0
+    if X.covariances.kind == "full":
+        scaled = Covariances.full(X.covariances.to_full() / np.outer(spread, spread))
+    else:
+        scaled = Covariances.diagonal(X.covariances.variances() / spread**2)
+    return Gaussians((X.mean - centre) / spread, cov=scaled), (points - centre) / spread
+
+
+# -- baselines -----------------------------------------------------------------------------------
+class SamplingSVC(UncertainSVC):
+    """LSVM-sampling: the plain SVM on draws from each Gaussian, which share its weight C."""
+
+    def __init__(self, C: float = 1.0, *, n_draws: int = 10, seed: int = 0) -> None:
+        super().__init__(C, loss="hinge")
+        self.n_draws = n_draws
+        self.seed = seed
+
+    def fit(self, X: Gaussians, y: NDArray[Any]) -> SamplingSVC:
+        """Draw and fit."""
+        points = draw(X, self.n_draws, np.random.default_rng(self.seed))
+        weights = np.full(len(points), 1.0 / self.n_draws)
+        return super().fit(points, np.tile(y, self.n_draws), sample_weight=weights)
+
+
+class OptimisticSphereSVC(UncertainSVC):
+    r"""The loss max(0, 1 - y f(x) - r |w|): zero when some point of a sphere is far enough.
+
+    The radius is the standard deviation of isotropic Gaussians. The loss is not convex; each step
+    solves the plain SVM for the points x + y r w / |w|, those of the spheres that fit best, which
+    never raises the objective (Bi and Zhang, NIPS 2004, Algorithm 1).
+    """
+
+    def __init__(self, C: float = 1.0, *, max_steps: int = 10) -> None:
+        super().__init__(C, loss="hinge")
+        self.max_steps = max_steps
+
+    def fit(self, X: Gaussians, y: NDArray[Any]) -> OptimisticSphereSVC:
+        """Start with the plain SVM, and repeat until the objective falls by less than 1e-6."""
+        signs = np.where(y == np.unique(y)[1], 1.0, -1.0)
+        steps = (signs * np.sqrt(X.covariances.variances()[:, 0]))[:, np.newaxis]
+        super().fit(X.mean, y)
+        previous = np.inf
+        for _ in range(self.max_steps):
+            length = np.linalg.norm(self.coef_)
+            if length == 0.0 or self.objective_ >= previous * (1.0 - 1e-6):
+                break
+            previous = self.objective_
+            super().fit(X.mean + steps * self.coef_ / length, y)
+        return self
+
+
+class Method(NamedTuple):
+    """One contestant: its name, what it sees of the errors, its estimator, the paper's number."""
+
+    title: str
+    view: Callable[[Gaussians], Gaussians]
+    estimator: UncertainSVC
+    paper: str = ""
+    grid: Mapping[str, tuple[float, ...]] = {}  # values of parameters beside C
+
+
+def baselines(n_draws: int = 10) -> dict[str, Method]:
+    """Return the methods that every experiment on two classes compares."""
+    return {
+        "lsvm": Method("LSVM", means_only, UncertainSVC(loss="hinge")),
+        "sphere": Method("optimistic sphere", isotropic, OptimisticSphereSVC()),
+        "iso": Method("LSVM-iso", isotropic, UncertainSVC()),
+        "sampling": Method(
+            f"LSVM-sampling, {n_draws} draws", as_given, SamplingSVC(n_draws=n_draws)
+        ),
+        "gsu": Method("LSVM-GSU", as_given, UncertainSVC()),
+    }
+
+
+# -- runs ----------------------------------------------------------------------------------------
+class Run(NamedTuple):
+    """Data of one run: uncertain training examples, and test points without errors."""
+
+    X: Gaussians
+    y: NDArray[Any]
+    X_test: Array
+    y_test: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How C is chosen: by cross-validation on the training examples alone.
+
+    Attributes
+    ----------
+    grid : tuple of float
+        The values of C.
+    folds : int
+        Folds of the cross-validation.
+    scoring : tuple of str or callable
+        scikit-learn's scorers for the test points; the first also chooses C.
+    """
+
+    grid: tuple[float, ...]
+    folds: int = 3
+    scoring: tuple[Any, ...] = ("accuracy",)
+
+
+@dataclass
+class Scores:
+    """What one method reached, a list entry for each run; `values` has one number per scorer."""
+
+    values: list[tuple[float, ...]] = field(default_factory=list)
+    parameters: list[dict[str, float]] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)  # score of the cross-validation
+    right: list[NDArray[np.bool_]] = field(default_factory=list)  # which test labels are
+    gaps: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def score(self, number: int = 0) -> Array:
+        """Return the score of that number on each run."""
+        return np.array([value[number] for value in self.values])
+
+
+def choose_and_fit(method: Method, X: Gaussians, y: NDArray[Any], search: Search, seed: int) -> Any:
+    """Choose C on the given examples, then fit on all of them; return the search's object."""
+    chosen = GridSearchCV(
+        method.estimator,
+        {"C": search.grid, **method.grid},
+        scoring=search.scoring[0],
+        cv=StratifiedKFold(search.folds, shuffle=True, random_state=seed),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table counts them
+        return chosen.fit(method.view(X), y)
+
+
+def compare(
+    methods: Mapping[str, Method], runs: Iterable[Run], search: Search
+) -> dict[str, Scores]:
+    """Train and test every method on every run, all with the same folds."""
+    results = {key: Scores() for key in methods}
+    for number, run in enumerate(runs):
+        for key, method in methods.items():
+            chosen = choose_and_fit(method, run.X, run.y, search, number)
+            best, scores = chosen.best_estimator_, results[key]
+            scores.values.append(
+                tuple(get_scorer(name)(best, run.X_test, run.y_test) for name in search.scoring)
+            )
+            scores.parameters.append(chosen.best_params_)
+            scores.validation.append(float(chosen.best_score_))
+            scores.right.append(best.predict(run.X_test) == run.y_test)
+            scores.gaps.append(float(np.max(best.suboptimality_)))
+            scores.seconds.append(chosen.refit_time_)
+    return results
+
+
+# -- statistics ----------------------------------------------------------------------------------
+def standard_error(values: Array) -> float:
+    """Return the standard error of the mean; 0 for a single value."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def paired_p(one: Array, other: Array, overlap: float = 0.0) -> float:
+    """Return the two-sided p of the paired t-test over runs.
+
+    Parameters
+    ----------
+    one, other : ndarray of shape (n_runs,)
+    overlap : float
+        Test rows over training rows, where all runs split the same rows: the variance of the mean
+        is then (1/n_runs + overlap) times that of the differences, not 1/n_runs times (C. Nadeau
+        and Y. Bengio, Machine Learning 52, 2003). 0, for independent runs, is the usual test.
+    """
+    difference = np.asarray(one) - np.asarray(other)
+    n = len(difference)
+    if n < 2 or np.ptp(difference) == 0.0:
+        return 1.0 if n < 2 or difference[0] == 0.0 else 0.0
+    t = difference.mean() / np.sqrt((1.0 / n + overlap) * difference.var(ddof=1))
+    return float(2.0 * stats.t.sf(abs(t), n - 1))
+
+
+def mcnemar_p(one_right: NDArray[np.bool_], other_right: NDArray[np.bool_]) -> float:
+    """Return the exact two-sided p of McNemar's test, from which predictions are right."""
+    first, second = int((one_right & ~other_right).sum()), int((other_right & ~one_right).sum())
+    return float(stats.binomtest(first, first + second).pvalue) if first + second else 1.0
+
+
+def verdict(difference: float, p: float) -> str:
+    """Say whether a difference can be told from chance."""
+    if p >= SIGNIFICANT:
+        return "no clear difference"
+    return "better" if difference > 0 else "worse"
+
+
+# -- tables --------------------------------------------------------------------------------------
+def format_columns(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Align columns: the first to the left, the others to the right."""
+    lines = [list(map(str, header)), *(list(map(str, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [
+        "  ".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, w) in enumerate(columns))
+        for columns in (zip(line, widths, strict=True) for line in lines)
+    ]
+    return "\n".join([text[0], "-" * len(text[0]), *text[1:]])
+
+
+def best_by_validation(candidates: Iterable[Scores]) -> Scores:
+    """Return, run by run, the scores of the candidate with the best cross-validation."""
+    listed, best = list(candidates), Scores()
+    for number in range(len(listed[0].values)):
+        winner = max(listed, key=lambda scores: scores.validation[number])
+        for name in ("values", "parameters", "validation", "right", "gaps", "seconds"):
+            getattr(best, name).append(getattr(winner, name)[number])
+    return best
+
+
+def percent(values: Array) -> str:
+    """Return mean and standard error in percent."""
+    return f"{100 * np.mean(values):.2f} +- {100 * standard_error(values):.2f}"
+
+
+def format_scores(
+    methods: Mapping[str, Method],
+    results: Mapping[str, Scores],
+    search: Search,
+    *,
+    against: str = "lsvm",
+    overlap: float = 0.0,
+) -> str:
+    """Return a table of scores, paired differences to one method, and how well fits are solved."""
+    rows = []
+    reference = results[against].score()
+    for key, scores in results.items():
+        value = scores.score()
+        gain, p = float((value - reference).mean()), paired_p(value, reference, overlap)
+        certified = sum(gap <= methods[key].estimator.tol for gap in scores.gaps)
+        rows.append(
+            [
+                methods[key].title,
+                *(percent(scores.score(number)) for number in range(len(search.scoring))),
+                methods[key].paper,
+                "" if key == against else f"{100 * gain:+.2f}",
+                "" if key == against else f"{p:.2g}",
+                "" if key == against else verdict(gain, p),
+                f"{np.median([found['C'] for found in scores.parameters]):.2g}",
+                f"{certified}/{len(scores.gaps)}",
+                f"{np.median(scores.gaps):.0e}",
+                f"{1000 * np.median(scores.seconds):.1f}",
+            ]
+        )
+    names = [f"{_name(scorer)} (%)" for scorer in search.scoring]
+    title = methods[against].title
+    header = ["method", *names, "paper", f"minus {title}", "p", "", "C", "certified", "gap", "ms"]
+    return format_columns(header, rows)
+
+
+def _name(scorer: Any) -> str:
+    return str(getattr(scorer, "__name__", scorer)).replace("_", " ")
+
+
+LEGEND = (
+    "+- is the standard error over runs; p of the paired t-test; C, gap and time of a fit are "
+    "medians;\ncertified: fits whose gap (J - J*)/J* is proven to be at most the tolerance."
+)
+
+
+def draw_scores(
+    axes: Any, methods: Mapping[str, Method], results: Mapping[str, Scores], name: str
+) -> None:
+    """Draw the first score of each method: thin lines for the runs, mean and standard error."""
+    values = 100 * np.array([scores.score() for scores in results.values()])
+    places = np.arange(len(values))
+    axes.plot(places, values, "-o", ms=3, lw=0.6, color="0.75", zorder=1)
+    bars = [standard_error(row) for row in values]
+    axes.errorbar(places, values.mean(axis=1), bars, fmt="s", color="black", capsize=6, zorder=3)
+    titles = [methods[key].title.replace(" ", "\n", 1).replace(", ", "\n") for key in results]
+    axes.set_xticks(places, titles, fontsize=8)
+    axes.margins(x=0.1)
+    axes.set_ylabel(f"{name} (%)")
+    axes.grid(axis="y", alpha=0.3)
+
+
+# -- command line --------------------------------------------------------------------------------
+class Options(NamedTuple):
+    """What the command line says: small sizes, folder of the figures, seed."""
+
+    quick: bool
+    output: Path
+    seed: int
+
+    def figure(self, name: str, size: tuple[float, float]) -> tuple[Any, Callable[[], None]]:
+        """Return a figure, and a function that saves it."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+        path = self.output / f"{name}.png"
+
+        def save() -> None:
+            self.output.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=110)
+            print(f"Figure: {path}\n", flush=True)
+
+        return figure, save
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of the options that every experiment has."""
+    text = argparse.RawDescriptionHelpFormatter
+    made = argparse.ArgumentParser(description=description, formatter_class=text)
+    made.add_argument("--quick", action="store_true", help="fewer runs and values")
+    made.add_argument("--output", type=Path, default=Path(__file__).parent / "output")
+    made.add_argument("--seed", type=int, default=0)
+    return made
+
+
+def run_script(experiment: Callable[[Options], None], description: str | None) -> None:
+    """Run one experiment as its command line says, and tell the time it took."""
+    found = parser(description).parse_args()
+    start = time.perf_counter()
+    experiment(Options(found.quick, found.output, found.seed))
+    print(f"{time.perf_counter() - start:.0f} s")

@@ -1,0 +1,114 @@
+"""What the papers' experiments share: baselines, tests and draws are what they say."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from halosvm import Covariances, Gaussians, UncertainSVC
+
+PATH = Path(__file__).parents[2] / "bench" / "papers" / "common.py"
+
+pytestmark = pytest.mark.skipif(not PATH.exists(), reason="the experiments are not here")
+
+
+@pytest.fixture(scope="module")
+def common():
+    spec = importlib.util.spec_from_file_location("papers_common", PATH)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, spec.name, module)  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture
+def examples(make_gaussians):
+    return make_gaussians("diagonal", 60, 4)
+
+
+def test_isotropic_errors_keep_the_total_variance(common, examples):
+    X, _ = examples
+    one, other = (c.covariances.variances().sum(axis=1) for c in (X, common.isotropic(X)))
+    np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "low_rank", "full"])
+def test_draws_have_the_covariance_of_their_gaussian(common, make_gaussians, kind):
+    X, _ = make_gaussians(kind, 3, 4)
+    n = 40_000
+    draws = common.draw(X, n, np.random.default_rng(0)).reshape(n, 3, 4) - X.mean
+    for i, true in enumerate(X.covariances.to_full()):
+        # An entry of the sample covariance has the variance (S_jj S_kk + S_jk^2) / n.
+        variances = np.diag(true)
+        error = np.sqrt((np.outer(variances, variances) + true**2) / n)
+        assert (np.abs(draws[:, i].T @ draws[:, i] / n - true) <= 5 * error + 1e-12).all()
+
+
+def test_standardised_covariances_are_those_of_the_scaled_features(common, make_gaussians):
+    X, _ = make_gaussians("full", 30, 3)
+    scaled, points = common.standardise(X, X.mean)
+    np.testing.assert_allclose(points, scaled.mean)
+    np.testing.assert_allclose(scaled.mean.std(axis=0), 1.0)
+    change = np.diag(1.0 / X.mean.std(axis=0))
+    expected = change @ X.covariances.to_full() @ change
+    np.testing.assert_allclose(scaled.covariances.to_full(), expected, atol=1e-12)
+
+
+def test_a_sphere_of_radius_0_is_the_plain_svm(common, examples):
+    X, y = examples
+    certain = Gaussians(X.mean, cov=Covariances.isotropic(np.zeros(len(y)), 4))
+    sphere = common.OptimisticSphereSVC(1.0).fit(certain, y)
+    plain = UncertainSVC(1.0, loss="hinge").fit(X.mean, y)
+    np.testing.assert_allclose(sphere.coef_, plain.coef_, atol=1e-9)
+
+
+def test_a_sphere_lowers_its_own_objective(common, examples):
+    X, y = examples
+    X = common.isotropic(X)
+    radius = np.sqrt(X.covariances.variances()[:, 0])
+
+    def objective(clf):
+        w = clf.coef_[0]
+        deficit = 1.0 - y * (X.mean @ w + clf.intercept_[0]) - radius * np.linalg.norm(w)
+        return 0.5 * w @ w + np.maximum(deficit, 0.0).sum()
+
+    plain = UncertainSVC(1.0, loss="hinge").fit(X.mean, y)
+    assert objective(common.OptimisticSphereSVC(1.0).fit(X, y)) < 0.999 * objective(plain)
+
+
+def test_draws_of_certain_examples_are_the_plain_svm(common, examples):
+    X, y = examples
+    certain = Gaussians(X.mean, variance=np.zeros(X.shape))
+    sampled = common.SamplingSVC(1.0, n_draws=3).fit(certain, y)
+    plain = UncertainSVC(1.0, loss="hinge").fit(X.mean, y)
+    assert sampled.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+
+
+def test_paired_p_without_overlap_is_the_t_test_and_grows_with_overlap(common):
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=20)
+    other = one + 0.3 + rng.normal(size=20)
+    expected = stats.ttest_rel(one, other).pvalue
+    assert common.paired_p(one, other) == pytest.approx(expected, rel=1e-9)
+    assert common.paired_p(one, other, 0.5) > expected
+    assert common.paired_p(one, one) == 1.0
+
+
+def test_mcnemar_counts_only_disagreements(common):
+    one = np.array([True] * 9 + [False] + [True] * 50)
+    other = np.array([False] * 9 + [True] + [True] * 50)
+    assert common.mcnemar_p(one, other) == pytest.approx(2 * 11 / 2**10)
+    assert common.mcnemar_p(one, one) == 1.0
+
+
+def test_the_best_by_validation_is_chosen_run_by_run(common):
+    scores = []
+    for validation in ([0.9, 0.1], [0.2, 0.8]):
+        made = common.Scores([(v + 1.0,) for v in validation], [{"C": 1.0}] * 2, validation)
+        made.right, made.gaps, made.seconds = [np.array([True])] * 2, [0.0] * 2, [0.0] * 2
+        scores.append(made)
+    np.testing.assert_allclose(common.best_by_validation(scores).score(), [1.9, 1.8])
