@@ -1,7 +1,6 @@
-"""The mathematics of halosvm in pure NumPy, top to bottom in the order of the flow.
+"""The linear machine in pure NumPy, top to bottom in the order of the flow.
 
 Gaussians (means + covariances) -> (m, s) -> loss -> objective -> solver -> linear model -> Platt.
-It shares no code with the compiled core: the tests use it as an oracle, the benchmarks as a rival.
 Notation (n samples, d features; arithmetic in float64):
 
     X          Gaussians: X.mean (n, d) holds the x_i, X.covariances the S_i
