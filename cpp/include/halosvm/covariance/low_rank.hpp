@@ -33,6 +33,9 @@ class LowRankCovariances final : public Covariances {
   void check(const std::string& argument, const Execution& execution) const override;
 
   Index rank(Index row) const { return offsets_ != nullptr ? offsets_[row + 1] - offsets_[row] : uniform_rank_; }
+  Index largest_rank() const { return largest_rank_; }
+  /// The added diagonal, or nullptr.
+  const DiagonalCovariances* diagonal() const { return diagonal_ ? &*diagonal_ : nullptr; }
   /// Resizes \p out to F_row, n_features x rank(row).
   void copy_factor(Index row, Matrix& out) const;
 
