@@ -108,6 +108,8 @@ def expected_kernel(
     _check_kernel(kind, degree, coef0)
     _check_diagonal(diagonal, kind, y, normalize)
     result = _output(out, dtype, (len(x), len(x if y is None else y)))
+    if result.size == 0:
+        return result
     _core.gram(
         x.core_view(),
         None if y is None else y.core_view(),
@@ -124,14 +126,19 @@ def expected_kernel(
     return result
 
 
-def resolve_gamma(gamma: ArrayLike | str, X: Gaussians, kind: str) -> Array:
-    """Return gamma as a vector, of one value or one for each feature, all positive and finite."""
+def resolve_gamma(
+    gamma: ArrayLike | str, X: Gaussians, kind: str, weights: Array | None = None
+) -> Array:
+    """Return gamma as a vector, of one value or one for each feature, all positive and finite.
+
+    With weights, "scale" is that of examples repeated so many times.
+    """
     if kind == "linear":
         return np.ones(1)
     if isinstance(gamma, str):
         if gamma != "scale":
             raise ValueError(f"gamma must be 'scale', a number or an array, got {gamma!r}")
-        variance = _variance(X)
+        variance = _variance(X, weights)
         return np.array([1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0])
     try:
         values = np.atleast_1d(np.asarray(gamma, dtype=np.float64))
@@ -194,11 +201,14 @@ def median_gamma(
     return 1.0 / median
 
 
-def _variance(X: Gaussians) -> float:
-    """Return the variance of all values, as "scale" needs it: of the means, plus the mean trace."""
+def _variance(X: Gaussians, weights: Array | None) -> float:
+    """Return the variance of all values: of the means, plus the mean trace per feature."""
     if len(X) == 0:
         return 1.0
-    return float(X.mean.var(dtype=np.float64) + X.covariances.trace().mean() / X.shape[1])
+    of_features = X.mean.mean(axis=1, dtype=np.float64)
+    centre = np.average(of_features, weights=weights)
+    spreads = np.square(X.mean - centre, dtype=np.float64).mean(axis=1)
+    return float(np.average(spreads + X.covariances.trace() / X.shape[1], weights=weights))
 
 
 def _as_partner(Y: Gaussians | ArrayLike, X: Gaussians) -> Gaussians:

@@ -14,17 +14,19 @@ class DenseRule final : public PairRule {
   DenseRule(bool x_certain, bool y_certain) : x_certain_(x_certain), y_certain_(y_certain) {}
   Index block_rows() const override { return x_certain_ || y_certain_ ? 64 : 16; }
 
-  void fill(const Block& x, const Block& y, MatrixRef out) override {
+  void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
     const Index d = x.mean.cols();
     total_.resize(d, d);
     if (y_certain_) {
       for (Index i = 0; i < x.count; ++i) {
+        checkpoint();
         factor_one(x, i);
         differences_ = y.mean.rowwise() - x.mean.row(i);
         out.row(i) = exponents();
       }
     } else if (x_certain_) {
       for (Index j = 0; j < y.count; ++j) {
+        checkpoint();
         factor_one(y, j);
         differences_ = x.mean.topRows(x.count).rowwise() - y.mean.row(j);
         out.col(j) = exponents().transpose();
@@ -32,6 +34,7 @@ class DenseRule final : public PairRule {
     } else {
       for (Index i = 0; i < x.count; ++i) {
         for (Index j = 0; j < y.count; ++j) {
+          checkpoint();
           total_.setIdentity();
           add(x, i);
           add(y, j);

@@ -47,13 +47,15 @@ class UniformFactorRule final : public PairRule {
   explicit UniformFactorRule(Index rank) : block_rows_(rows_for_rank(rank)) {}
   Index block_rows() const override { return block_rows_; }
 
-  void fill(const Block& x, const Block& y, MatrixRef out) override {
+  void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
+    checkpoint();
     squared_distances(x, y, out);
     own_.load(x);
     other_.load(y);
     cross_.noalias() = x.factor * y.factor.transpose();
     own_by_means_.noalias() = x.factor * y.mean.transpose();
     means_by_other_.noalias() = x.mean * y.factor.transpose();
+    checkpoint();
     const Index size = x.rank + y.rank;
     inner_.resize(static_cast<std::size_t>(size * size));
     projection_.resize(static_cast<std::size_t>(size));
@@ -136,12 +138,13 @@ class WeightedFactorRule final : public PairRule {
   explicit WeightedFactorRule(Index rank) : block_rows_(std::min<Index>(32, rows_for_rank(rank))) {}
   Index block_rows() const override { return block_rows_; }
 
-  void fill(const Block& x, const Block& y, MatrixRef out) override {
+  void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
     const Index d = x.mean.cols();
     const Index size = x.rank + y.rank;
     rows_.resize(size + 1, d);
     weights_.setOnes(padded(d));
     for (Index i = 0; i < x.count; ++i) {
+      checkpoint();
       copy_factor(x, i, 0);
       for (Index j = 0; j < y.count; ++j) {
         copy_factor(y, j, x.rank);

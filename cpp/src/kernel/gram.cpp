@@ -75,9 +75,8 @@ Vector own_values(const ExpectedKernel& kernel, const Side& side, const Executio
     Block block;
     Matrix value(1, kernels::lanes);
     for (Index i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
-      checkpoint();
       block.load(side, i, 1);
-      rule->fill(block, block, value);
+      rule->fill(block, block, value, checkpoint);
       out(i) = value(0, 0);
     }
   });
@@ -120,8 +119,7 @@ class Gram {
       const Index part = task % parts * per_part;
       for (Index strip = part; strip < std::min(part + per_part, strips(columns())); ++strip) {
         if (symmetric_ && strip * block_ < first) continue;
-        checkpoint();
-        tile(first, strip * block_, mine);
+        tile(first, strip * block_, mine, checkpoint);
         ++done;
       }
     });
@@ -152,11 +150,11 @@ class Gram {
     return out;
   }
 
-  void tile(Index row, Index column, Memory& mine) const {
+  void tile(Index row, Index column, Memory& mine, Checkpoint& checkpoint) const {
     mine.x.load(x_, row, std::min(block_, rows() - row));
     mine.y.load(y_, column, std::min(block_, columns() - column));
     mine.tile.resize(mine.x.count, padded(mine.y.count));
-    mine.rule->fill(mine.x, mine.y, mine.tile);
+    mine.rule->fill(mine.x, mine.y, mine.tile, checkpoint);
     finish(mine);
     const bool mirrored = symmetric_ && row != column;
     if (symmetric_ && row == column) {

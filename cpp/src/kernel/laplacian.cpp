@@ -2,21 +2,11 @@
 #include "lanes.hpp"
 #include "rule.hpp"
 
-#include <array>
 #include <cmath>
+#include <string>
 
 namespace halosvm::kernels {
 namespace {
-
-/// The Mills ratio Phi(-t) / phi(t) for t >= 0, of any size.
-double mills(double t) {
-  const double u = t < normal_tail_end ? t : normal_tail_end;
-  const NormalTail tail = normal_tail(u);
-  // Beyond, 1 / (t + 1 / (t + 2 / (t + ...))).
-  double fraction = 0.0;
-  for (int k = 6; k > 0; --k) fraction = k / (t + fraction);
-  return t < normal_tail_end ? tail.upper / tail.density : 1.0 / (t + fraction);
-}
 
 /// One coordinate: E exp(-|mu + r Z|) = exp(-exponent) * factor, mu >= 0.
 struct Coordinate {
@@ -31,26 +21,31 @@ Coordinate coordinate(double mu, double v) {
   constexpr double smallest = 1e-280;
   const double r = std::sqrt(v > smallest ? v : smallest);
   const double t = mu / r;
-  const double gap = t - r;
-  const bool far = gap > 0.0;
-  const double beyond = mills(r + t);
-  const NormalTail tail = normal_tail(far ? gap : 0.0);
-  const double near_factor = inverse_root_two_pi * (mills(far ? 0.0 : -gap) + beyond);
-  const double far_factor = (1.0 - tail.upper) + tail.density * beyond;
-  if (v <= smallest) return {mu, 1.0};
-  return {far ? mu - 0.5 * v : 0.5 * t * t, far ? far_factor : near_factor};
+  const bool far = t > r;
+  const double gap = far ? t - r : r - t;
+  const double beyond = mills_ratio(r + t);
+  const double within = mills_ratio(gap);
+  const double factor = far ? 1.0 + inverse_root_two_pi * exp_of_minus(0.5 * gap * gap) * (beyond - within)
+                            : inverse_root_two_pi * (beyond + within);
+  const double exponent = far ? mu - 0.5 * v : 0.5 * t * t;
+  const bool certain = v <= smallest;
+  return {certain ? mu : exponent, certain ? 1.0 : factor};
 }
 
 /// A product over the coordinates, which diagonal covariances leave independent.
 class LaplacianRule final : public PairRule {
  public:
+  explicit LaplacianRule(bool certain) : certain_(certain) {}
   Index block_rows() const override { return 64; }
 
-  void fill(const Block& x, const Block& y, MatrixRef out) override {
+  void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
     for (Index first = 0; first < y.count; first += lanes) {
+      checkpoint();
       means_ = y.mean.middleRows(first, lanes).transpose();
       variances_ = y.variance.middleRows(first, lanes).transpose();
-      for (Index i = 0; i < x.count; ++i) Eigen::Map<Pack>(out.row(i).data() + first) = panel(x, i);
+      for (Index i = 0; i < x.count; ++i) {
+        Eigen::Map<Pack>(out.row(i).data() + first) = certain_ ? distances(x, i) : panel(x, i);
+      }
     }
   }
 
@@ -76,6 +71,13 @@ class LaplacianRule final : public PairRule {
     return exponent - product.log();
   }
 
+  Pack distances(const Block& x, Index i) const {
+    Pack sum = Pack::Zero();
+    for (Index k = 0; k < x.mean.cols(); ++k) sum += (load(means_.row(k).data()) - x.mean(i, k)).abs();
+    return sum;
+  }
+
+  bool certain_;
   Matrix means_;
   Matrix variances_;
 };
@@ -91,7 +93,7 @@ void require_diagonal(const Side& side) {
 std::unique_ptr<PairRule> make_laplacian_rule(const Side& x, const Side& y) {
   require_diagonal(x);
   require_diagonal(y);
-  return std::make_unique<LaplacianRule>();
+  return std::make_unique<LaplacianRule>(x.certain() && y.certain());
 }
 
 }  // namespace halosvm::kernels

@@ -16,7 +16,8 @@ class PolynomialRule final : public PairRule {
   Index block_rows() const override { return of_means_ ? 192 : 32; }
   bool logarithmic() const override { return false; }
 
-  void fill(const Block& x, const Block& y, MatrixRef out) override {
+  void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
+    checkpoint();
     out.noalias() = x.mean.topRows(x.count) * y.mean.transpose();
     if (coef0_ != 0.0) out.array() += coef0_;
     if (of_means_) {
@@ -27,7 +28,10 @@ class PolynomialRule final : public PairRule {
     set_diagonals(x, own_diagonals_);
     set_diagonals(y, other_diagonals_);
     for (Index i = 0; i < x.count; ++i) {
-      for (Index j = 0; j < y.count; ++j) out(i, j) = pair(x, y, i, j, out(i, j));
+      for (Index j = 0; j < y.count; ++j) {
+        checkpoint();
+        out(i, j) = pair(x, y, i, j, out(i, j));
+      }
     }
   }
 

@@ -2,8 +2,8 @@
 #include "rule.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <vector>
 
 namespace halosvm::kernels {
 namespace {
@@ -14,7 +14,8 @@ class RoundRule final : public PairRule {
   explicit RoundRule(bool certain) : certain_(certain) {}
   Index block_rows() const override { return 192; }
 
-  void fill(const Block& x, const Block& y, MatrixRef out) override {
+  void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
+    checkpoint();
     squared_distances(x, y, out);
     const double half_features = 0.5 * static_cast<double>(x.mean.cols());
     for (Index i = 0; i < out.rows(); ++i) {
@@ -49,7 +50,7 @@ class DiagonalRule final : public PairRule {
   explicit DiagonalRule(const Side& x, const Side& y) : x_certain_(x.certain()), y_certain_(y.certain()) {}
   Index block_rows() const override { return 64; }
 
-  void fill(const Block& x, const Block& y, MatrixRef out) override {
+  void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
     width_ = (x.mean.cols() + group - 1) / group * group;
     const double largest = 1.0 + x.variance.maxCoeff() + y.variance.maxCoeff();
     if (largest > largest_factor) return fill_carefully(x, y, out);
@@ -57,6 +58,7 @@ class DiagonalRule final : public PairRule {
     steps_ = std::max<Index>(1, static_cast<Index>(1000.0 / (group * std::max(1.0, std::log2(largest)))));
     copy_rows(x);
     for (Index first = 0; first < y.count; first += lanes) {
+      checkpoint();
       copy_panel(y, first);
       for (Index i = 0; i < x.count; ++i) {
         Eigen::Map<Pack> to(out.row(i).data() + first);
@@ -109,12 +111,15 @@ class DiagonalRule final : public PairRule {
   template <class Weight>
   Pack weighted(const Weight& weight, Index i) const {
     const double* mean = own_means_.row(i).data();
-    Pack sum = Pack::Zero();
-    for (Index k = 0; k < width_; ++k) {
-      const Pack d = load(panel_means_.data() + k * lanes) - mean[k];
-      sum += d * d * weight(k);
+    std::array<Pack, group> sums;  // several, because each addition would wait for the one before
+    sums.fill(Pack::Zero());
+    for (Index k = 0; k < width_; k += group) {
+      for (Index g = 0; g < group; ++g) {
+        const Pack d = load(panel_means_.data() + (k + g) * lanes) - mean[k + g];
+        sums[static_cast<std::size_t>(g)] += d * d * weight(k + g);
+      }
     }
-    return 0.5 * sum;
+    return 0.5 * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
 
   void copy_rows(const Block& x) {

@@ -18,7 +18,8 @@ class PairRule {
   /// Whether \ref fill gives -log k instead of k.
   virtual bool logarithmic() const { return true; }
   /// out(i, j) = -log k(X_i, Y_j), or k(X_i, Y_j); out: x.count x padded(y.count), columns beyond y.count undefined.
-  virtual void fill(const Block& x, const Block& y, MatrixRef out) = 0;
+  /// Meets the checkpoint every few milliseconds.
+  virtual void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) = 0;
 };
 
 /// In units of the bandwidth, exp(-|x - y|^2 / 2): the rule for the covariances of two batches.
