@@ -176,10 +176,13 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         data, y = self._read_training_data(X, y, X_std, X_cov)
         classes, codes = encode_labels(y)
+        weights, used = raw_weights(classes, codes, sample_weight, None), np.arange(len(data))
+        if weights is not None and not weights.all():
+            # `SVC` drops these itself, but then counts support examples among the rest.
+            used = np.flatnonzero(weights)
+            data, y, weights = data[used], y[used], weights[used]
         _require_memory(len(data))
-        if sample_weight is not None:
-            sample_weight = raw_weights(classes, codes, sample_weight, None)
-        self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, sample_weight)
+        self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
         gram = self._kernel(data, None, diagonal=self.diagonal)
         dual = SVC(
             C=self.C,
@@ -188,9 +191,9 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
             max_iter=self.max_iter,
             cache_size=self.cache_size,
             class_weight=self.class_weight,
-        ).fit(gram, y, sample_weight)
+        ).fit(gram, y, weights)
         self.classes_ = classes
-        self.support_ = dual.support_
+        self.support_ = used[dual.support_]
         self.support_gaussians_ = data[dual.support_]
         self.dual_coef_ = dual.dual_coef_
         self.intercept_ = dual.intercept_

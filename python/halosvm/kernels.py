@@ -227,7 +227,7 @@ def _check_kernel(kind: Any, degree: Any, coef0: Any) -> None:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
     if not isinstance(degree, numbers.Integral) or isinstance(degree, bool):
         raise TypeError(f"degree must be an integer, got {degree!r}")
-    if kind == "poly" and not 1 <= degree <= 3:
+    if kind == "poly" and degree not in (1, 2, 3):
         raise ValueError(f"degree must be 1, 2 or 3, got {degree!r}")
     if not isinstance(coef0, numbers.Real) or isinstance(coef0, bool):
         raise TypeError(f"coef0 must be a number, got {coef0!r}")

@@ -64,21 +64,22 @@ def _log_rbf(x: _Parts, y: _Parts) -> Array:
     if x.M is not None or y.M is not None:
         total = F @ F.transpose(0, 2, 1) + np.eye(d.shape[1]) * a[:, :, np.newaxis]
         total += sum(M for M in (x.M, y.M) if M is not None)
-        return -0.5 * _quadratic_and_log_determinant(total, d)
+        return np.asarray(-0.5 * _quadratic_and_log_determinant(total, d))
     log_determinant = np.broadcast_to(np.log(a), d.shape).sum(axis=1)
     exponent = log_determinant + (d * d / a).sum(axis=1)
     if F.shape[2]:
         B = F / a[:, :, np.newaxis]
         inner, u = np.eye(F.shape[2]) + F.transpose(0, 2, 1) @ B, np.einsum("jkr,jk->jr", B, d)
         exponent += _quadratic_and_log_determinant(inner, u, sign=-1.0)
-    return -0.5 * exponent
+    return np.asarray(-0.5 * exponent)
 
 
 def _quadratic_and_log_determinant(A: Array, u: Array, sign: float = 1.0) -> Array:
     """Return sign * u'A^-1 u + log |A| for each of the positive definite A."""
     L = np.linalg.cholesky(A)
     h = np.linalg.solve(L, u[:, :, np.newaxis])[:, :, 0]
-    return sign * (h * h).sum(axis=1) + 2.0 * np.log(np.einsum("jrr->jr", L)).sum(axis=1)
+    logs = np.log(np.einsum("jrr->jr", L)).sum(axis=1)
+    return np.asarray(sign * (h * h).sum(axis=1) + 2.0 * logs)
 
 
 def _log_laplacian(x: _Parts, y: _Parts) -> Array:
@@ -103,12 +104,13 @@ def _polynomial(x: _Parts, y: _Parts, degree: int, c: float) -> Array:
 
     a;  a^2 + q;  a^3 + 3 a q + 6 x'T S y, where q = tr(S T) + x'T x + y'S y.
     """
-    a = y.mean @ x.mean[0] + c
+    a: Array = y.mean @ x.mean[0] + c
     if degree == 1:
         return a
     Tx, Sy = _product(y, x.mean), _product(x, y.mean)
     q = _trace_of_product(x, y) + Tx @ x.mean[0] + (Sy * y.mean).sum(axis=1)
-    return a**2 + q if degree == 2 else a**3 + 3.0 * a * q + 6.0 * (Tx * Sy).sum(axis=1)
+    cross = (Tx * Sy).sum(axis=1)
+    return np.asarray(a**2 + q if degree == 2 else a**3 + 3.0 * a * q + 6.0 * cross)
 
 
 def _product(S: _Parts, w: Array) -> Array:
@@ -138,7 +140,8 @@ def _parts(X: Gaussians, scale: Array) -> _Parts:
     """Return means and parts of the covariances with each feature multiplied by its scale."""
     cov, (n, d) = X.covariances, X.mean.shape
     each = np.broadcast_to(scale, d)
-    v, F, M = np.zeros((n, 1)), np.zeros((n, d, 0)), None
+    v: Array = np.zeros((n, 1))
+    F, M = np.zeros((n, d, 0)), None
     if cov.kind in ("isotropic", "diagonal"):
         v = shared_product(cov, np.ones(d))
     elif cov.kind == "low_rank":

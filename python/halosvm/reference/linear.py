@@ -29,8 +29,8 @@ from scipy.special import erfcx, expit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .covariances import Covariances
-    from .gaussians import Gaussians
+    from halosvm.covariances import Covariances
+    from halosvm.gaussians import Gaussians
 
 Array = NDArray[np.floating[Any]]
 Rows = NDArray[np.int64] | slice | None
