@@ -8,16 +8,15 @@
 namespace halosvm::kernels {
 namespace {
 
-/// Replaces u by C^-1 u and returns log |A| for the Cholesky factor C of A, of which the lower triangle is given by rows
+/// Replaces u by C^-1 u and returns \p sum + log |A| for the Cholesky factor C of A, of which the lower triangle is given by rows
 /// of \p size and overwritten. \p T is a number, or a Pack of them.
 template <class T, class Log>
-auto solve_lower(T* A, T* u, Index size, const Log& log) {
+T solve_lower(T* A, T* u, Index size, const Log& log, T sum) {
   using std::sqrt;
-  auto log_determinant = log(T(A[0]));
   for (Index c = 0; c < size; ++c) {
     T pivot = A[c * size + c];
     for (Index k = 0; k < c; ++k) pivot -= A[c * size + k] * A[c * size + k];
-    log_determinant = c == 0 ? log(pivot) : log_determinant + log(pivot);
+    sum += log(pivot);
     const T inverse = 1.0 / sqrt(pivot);
     for (Index r = c + 1; r < size; ++r) {
       T value = A[r * size + c];
@@ -27,7 +26,7 @@ auto solve_lower(T* A, T* u, Index size, const Log& log) {
     for (Index k = 0; k < c; ++k) u[c] -= A[c * size + k] * u[k];
     u[c] *= inverse;
   }
-  return log_determinant;
+  return sum;
 }
 
 Pack log_pack(const Pack& x) {
@@ -108,11 +107,12 @@ class UniformFactorRule final : public PairRule {
       projection_[static_cast<std::size_t>(r)] = load(means_by_other_.row(i).data() + s * y.mean.rows() + first) -
                                                  load(other_.projection.row(s).data() + first);
     }
-    Pack logs = solve_lower(inner_.data(), projection_.data(), size, log_pack);
+    const auto rest = static_cast<double>(x.mean.cols() - size);
+    Pack logs;
+    for (Index l = 0; l < lanes; ++l) logs[l] = rest * log_of_one_plus(v[l]);
+    logs = solve_lower(inner_.data(), projection_.data(), size, log_pack, logs);
     Pack kept = distance;
     for (Index r = 0; r < size; ++r) kept -= projection_[static_cast<std::size_t>(r)].square();
-    const auto rest = static_cast<double>(x.mean.cols() - size);
-    for (Index l = 0; l < lanes; ++l) logs[l] += rest * log_of_one_plus(v[l]);
     // A distance that overflowed leaves NaN, and is infinite.
     return 0.5 * (logs + (kept.isNaN()).select(distance, kept.max(0.0)) / a);
   }
@@ -190,7 +190,7 @@ class WeightedFactorRule final : public PairRule {
     if (size > 0) {
       small_ = inner_.topLeftCorner(size, size);
       small_.diagonal().array() += 1.0;
-      logs += solve_lower(small_.data(), projection_.data(), size, log_of);
+      logs = solve_lower(small_.data(), projection_.data(), size, log_of, logs);
     }
     return 0.5 * (logs + std::max(0.0, quadratic - projection_.squaredNorm()));
   }
