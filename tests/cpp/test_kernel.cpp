@@ -48,8 +48,7 @@ double expected(const ExpectedKernel& kernel, const Vector& x, const Matrix& S, 
   if (kernel.kind == KernelKind::rbf) {
     const Matrix M = (0.5 * gamma.cwiseInverse()).asDiagonal();
     const Matrix total = M + S + T;
-    return std::sqrt(M.determinant() / total.determinant()) *
-           std::exp(-0.5 * (x - y).dot(total.inverse() * (x - y)));
+    return std::sqrt(M.determinant() / total.determinant()) * std::exp(-0.5 * (x - y).dot(total.inverse() * (x - y)));
   }
   const Matrix G = gamma.asDiagonal();
   const double a = x.dot(G * y) + kernel.coef0;
@@ -162,9 +161,8 @@ TEST_CASE("progress ends below one and the caller can stop") {
   std::vector<double> seen;
   const ExpectedKernel kernel{KernelKind::laplacian, Vector::Constant(1, 0.2)};
   const Execution execution{1, [&] { return seen.size() < 3; }};
-  CHECK_THROWS_AS(
-      gram(kernel, X, target_of(out), execution, [&](double fraction) { seen.push_back(fraction); }),
-      halosvm::Stopped);
+  CHECK_THROWS_AS(gram(kernel, X, target_of(out), execution, [&](double fraction) { seen.push_back(fraction); }),
+                  halosvm::Stopped);
   REQUIRE(seen.size() == 3);
   CHECK(seen[0] < seen[2]);
   CHECK(seen[2] < 1.0);

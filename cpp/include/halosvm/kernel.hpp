@@ -2,8 +2,8 @@
 /// Expected kernels (spec H; Chen, Georgiou, Tannenbaum): k(X, Y) = E k(x, y) for independent x ~ X and y ~ Y, an inner
 /// product of mean embeddings, hence positive semi-definite. Gaussians enter, a Gram matrix leaves.
 ///
-/// Each pair of covariance kinds is treated by its cheapest method, nothing is expanded, and the exponential comes last,
-/// so that no dimension over- or underflows on the way.
+/// Each pair of covariance kinds is treated by its cheapest method, nothing is expanded, and the exponential comes
+/// last, so that no dimension over- or underflows on the way.
 #pragma once
 
 #include "halosvm/gaussians.hpp"
@@ -27,7 +27,8 @@ struct ExpectedKernel {
   bool normalize = false;  ///< k(X, Y) / sqrt(k(X, X) k(Y, Y)); 0 where that is 0 / 0
 };
 
-/// Row-major memory of the caller for a Gram matrix, of one of two types; row i begins \p stride numbers after row i - 1.
+/// Row-major memory of the caller for a Gram matrix, of one of two types; row i begins \p stride numbers after row i
+/// - 1.
 struct GramTarget {
   double* float64 = nullptr;
   float* float32 = nullptr;

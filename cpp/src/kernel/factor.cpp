@@ -8,8 +8,8 @@
 namespace halosvm::kernels {
 namespace {
 
-/// Replaces u by C^-1 u and returns \p sum + log |A| for the Cholesky factor C of A, of which the lower triangle is given by rows
-/// of \p size and overwritten. \p T is a number, or a Pack of them.
+/// Replaces u by C^-1 u and returns \p sum + log |A| for the Cholesky factor C of A, of which the lower triangle is
+/// given by rows of \p size and overwritten. \p T is a number, or a Pack of them.
 template <class T, class Log>
 T solve_lower(T* A, T* u, Index size, const Log& log, T sum) {
   using std::sqrt;
@@ -38,7 +38,8 @@ Pack log_pack(const Pack& x) {
 /// Tiles whose products of factors stay in the cache.
 Index rows_for_rank(Index rank) { return std::clamp<Index>(padded(256 / std::max<Index>(1, rank)), 16, 96); }
 
-/// a I + F F' with F = [F_i F_j]: its determinant is a^(d - r) |a I + F'F|, and the quadratic form, by Woodbury's formula,
+/// a I + F F' with F = [F_i F_j]: its determinant is a^(d - r) |a I + F'F|, and the quadratic form, by Woodbury's
+/// formula,
 /// (|d|^2 - |C^-1 F'd|^2) / a. All that is as long as the features is a product of two blocks; the small matrices
 /// a I + F'F of eight pairs are factored side by side.
 class UniformFactorRule final : public PairRule {
@@ -131,8 +132,8 @@ class UniformFactorRule final : public PairRule {
   std::vector<Pack, Eigen::aligned_allocator<Pack>> projection_;
 };
 
-/// A + F F' with A = diag(a), which differs from pair to pair: |A| |I + F'A^-1 F| and d'A^-1 d - |C^-1 F'A^-1 d|^2, where
-/// all inner products with A^-1 come from one product of [F d]' and its weighted copy.
+/// A + F F' with A = diag(a), which differs from pair to pair: |A| |I + F'A^-1 F| and d'A^-1 d - |C^-1 F'A^-1 d|^2,
+/// where all inner products with A^-1 come from one product of [F d]' and its weighted copy.
 class WeightedFactorRule final : public PairRule {
  public:
   explicit WeightedFactorRule(Index rank) : block_rows_(std::min<Index>(32, rows_for_rank(rank))) {}

@@ -140,7 +140,8 @@ class Gram {
     return symmetric_ ? strips(rows()) * (strips(rows()) + 1) / 2 : strips(rows()) * strips(columns());
   }
 
-  Execution reporting(const Execution& execution, const KernelProgress& progress, const std::atomic<Index>& done) const {
+  Execution reporting(const Execution& execution, const KernelProgress& progress,
+                      const std::atomic<Index>& done) const {
     if (!progress) return execution;
     Execution out = execution;
     out.keep_running = [this, &execution, &progress, &done] {

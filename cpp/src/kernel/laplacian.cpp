@@ -83,9 +83,9 @@ class LaplacianRule final : public PairRule {
 };
 
 void require_diagonal(const Side& side) {
-  check::require(side.low_rank() == nullptr && side.full() == nullptr, "kind",
-                 std::string("laplacian needs zero, isotropic or diagonal covariances, not ") +
-                     side.data().covariances().kind());
+  check::require(
+      side.low_rank() == nullptr && side.full() == nullptr, "kind",
+      std::string("laplacian needs zero, isotropic or diagonal covariances, not ") + side.data().covariances().kind());
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ class PolynomialRule final : public PairRule {
   }
 
   double trace_of_product(const Block& x, const Block& y, Index i, Index j) {
-    double sum = x.uniform() ? x.variance(i, 0) * other_diagonals_.row(j).sum()
-                             : x.variance.row(i).dot(other_diagonals_.row(j));
+    double sum =
+        x.uniform() ? x.variance(i, 0) * other_diagonals_.row(j).sum() : x.variance.row(i).dot(other_diagonals_.row(j));
     for (Index a = 0; a < x.rank; ++a) {
       const auto column = x.factor.row(a * x.mean.rows() + i);
       product(y, j, column, product_);

@@ -29,8 +29,8 @@ std::unique_ptr<PairRule> make_dense_rule(const Side& x, const Side& y);
 std::unique_ptr<PairRule> make_laplacian_rule(const Side& x, const Side& y);
 std::unique_ptr<PairRule> make_polynomial_rule(const Side& x, const Side& y, int degree, double coef0);
 
-/// out(i, j) = |x_i - y_j|^2 for the padded rows of y. Where the expansion |x|^2 + |y|^2 - 2 x'y would lose more than ten
-/// bits the differences are taken, so that equal points have distance 0.
+/// out(i, j) = |x_i - y_j|^2 for the padded rows of y. Where the expansion |x|^2 + |y|^2 - 2 x'y would lose more than
+/// ten bits the differences are taken, so that equal points have distance 0.
 void squared_distances(const Block& x, const Block& y, MatrixRef out);
 
 }  // namespace halosvm::kernels
