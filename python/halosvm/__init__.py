@@ -8,6 +8,8 @@ from halosvm.calibration import PlattScaling
 from halosvm.config import show_config
 from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
+from halosvm.kernel_svc import UncertainKernelSVC
+from halosvm.kernels import expected_kernel, median_gamma
 from halosvm.model_file import load_model, save_model
 from halosvm.svc import UncertainSVC
 
@@ -17,8 +19,11 @@ __all__ = [
     "Covariances",
     "Gaussians",
     "PlattScaling",
+    "UncertainKernelSVC",
     "UncertainSVC",
+    "expected_kernel",
     "load_model",
+    "median_gamma",
     "reference",
     "save_model",
     "show_config",

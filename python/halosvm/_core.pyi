@@ -62,6 +62,28 @@ def truncate_diagonal(
     covariances: Covariances, p: float, n_threads: int = 0
 ) -> NDArray[np.bool_]: ...
 
+# kernel
+def gram(
+    X: Gaussians,
+    Y: Gaussians | None,
+    out: NDArray[Any],
+    kind: str,
+    gamma: _Doubles,
+    degree: int = 3,
+    coef0: float = 1.0,
+    normalize: bool = False,
+    n_threads: int = 0,
+    report: Callable[[float], None] | None = None,
+) -> None: ...
+def gram_diagonal(
+    X: Gaussians,
+    kind: str,
+    gamma: _Doubles,
+    degree: int = 3,
+    coef0: float = 1.0,
+    n_threads: int = 0,
+) -> _Doubles: ...
+
 # objective
 class Objective:
     def __init__(

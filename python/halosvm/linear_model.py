@@ -1,28 +1,25 @@
-"""What linear models of Gaussians share: reading examples, decision values and their spread."""
+"""What linear models of Gaussians share: decision values and their spread."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
-from halosvm.gaussians import Gaussians, as_gaussians
+from halosvm.estimator import GaussianEstimator
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.covariances import Covariances
+    from halosvm.gaussians import Gaussians
 
     Array = NDArray[np.float64]
 
-_DTYPES = [np.float64, np.float32]
 
-
-class LinearModel(BaseEstimator):  # type: ignore[misc]
+class LinearModel(GaussianEstimator):
     """Scores f_k(x) = w_k'x + b_k; base class of the linear estimators."""
 
     n_threads: int | None
@@ -102,59 +99,5 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         )
         return probability
 
-    def _read_training_data(
-        self, X: Any, y: Any, X_std: Any, X_cov: Any
-    ) -> tuple[Gaussians, NDArray[Any]]:
-        if not isinstance(X, Gaussians):
-            means, y = validate_data(self, X, y, dtype=_DTYPES, order="C")
-            names = getattr(self, "feature_names_in_", None)
-            return as_gaussians(means, X_std=X_std, X_cov=X_cov, feature_names=names), y
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        data = as_gaussians(X, X_std=X_std, X_cov=X_cov)
-        _require_rows(data)
-        self.n_features_in_ = data.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        if data.feature_names is not None:
-            self.feature_names_in_ = data.feature_names
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        if len(y) != len(data):
-            raise ValueError(f"y has {len(y)} values, X has {len(data)} rows")
-        return data, y
-
-    def _read_means(self, X: Any) -> NDArray[Any]:
-        if isinstance(X, Gaussians):
-            return self._check_features(X).mean
-        means = validate_data(self, X, reset=False, dtype=_DTYPES, order="C")
-        return np.require(means, requirements=["ALIGNED"])
-
-    def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Gaussians:
-        if isinstance(X, Gaussians):
-            return self._check_features(as_gaussians(X, X_std=X_std, X_cov=X_cov))
-        names = getattr(self, "feature_names_in_", None)
-        return as_gaussians(self._read_means(X), X_std=X_std, X_cov=X_cov, feature_names=names)
-
-    def _check_features(self, X: Gaussians) -> Gaussians:
-        _require_rows(X)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        expected = getattr(self, "feature_names_in_", None)
-        if X.feature_names is not None and expected is not None:
-            for i, (name, fitted) in enumerate(zip(X.feature_names, expected, strict=True)):
-                if name != fitted:
-                    raise ValueError(f"X has feature {i} named {name!r}, in fit it was {fitted!r}")
-        return X
-
     def _squeezed(self, values: Array) -> Array:
         return values[:, 0] if values.shape[1] == 1 else values
-
-
-def _require_rows(X: Gaussians) -> None:
-    if len(X) == 0:
-        raise ValueError("X has 0 rows; at least 1 is needed")

@@ -305,9 +305,8 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         if not result["zero_model"]:
             return ""
         zero = ~self.coef_.any(axis=1)
-        of = (
-            "" if len(zero) == 1 else f" of {', '.join(map(str, self.classes_[zero]))} against rest"
-        )
+        several = len(self.coef_) > 1
+        of = f" of {', '.join(map(str, self.classes_[zero]))} against rest" if several else ""
         return (
             f"the objective{of} is least at w = 0, where only the larger side is predicted: no "
             "boundary does better, since the errors are large or the classes overlap, and one is "

@@ -134,7 +134,7 @@ def test_several_problems_equal_single_ones_with_the_same_seed(make_gaussians, k
 
 def test_rows_are_drawn_uniformly_and_as_the_reference_draws_them():
     n, size = 10, 4
-    batches = reference._batches(n, size, steps=5000, seed=9)
+    batches = reference.linear._batches(n, size, steps=5000, seed=9)
     rows = np.array(list(batches)).ravel()
     core = [_core.sgd_row(9, draw, n) for draw in range(20_000)]
     np.testing.assert_array_equal(core, rows)

@@ -22,7 +22,7 @@ LONGEST = 2.0
 SCRIPT = """
 import json, os, signal, threading, time, warnings
 import numpy as np
-from halosvm import Covariances, Gaussians, UncertainSVC
+from halosvm import Covariances, Gaussians, UncertainSVC, expected_kernel
 
 warnings.simplefilter("ignore")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs
@@ -94,6 +94,14 @@ clf = UncertainSVC(max_iter=1).fit(means[:100], np.arange(100) % 2)
 X = Gaussians(means, std=means)
 interrupt("decision values", lambda: clf.decision_function(X))
 interrupt("spread of decision values", lambda: clf.decision_std(X))
+for name, data, kind in (
+    ("expected kernel, diagonal", X[:8000], "rbf"),
+    ("expected kernel, laplacian", X[:8000], "laplacian"),
+    ("expected kernel, full", dense, "rbf"),
+    ("expected kernel, full polynomial", dense, "poly"),
+):
+    out = np.empty((len(data), len(data)), np.float32)
+    interrupt(name, lambda: expected_kernel(data, kind=kind, gamma=1.0, out=out))
 print(json.dumps(results))
 """
 
@@ -127,6 +135,10 @@ CALLS = (
     "check of standard deviations",
     "decision values",
     "spread of decision values",
+    "expected kernel, diagonal",
+    "expected kernel, laplacian",
+    "expected kernel, full",
+    "expected kernel, full polynomial",
 )
 
 

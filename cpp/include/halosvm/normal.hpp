@@ -64,24 +64,14 @@ inline double exp_minus(double a, double b) {
   return p * power;
 }
 
-}  // namespace detail
+/// P, Q and t Q + P of \ref normal_tail; the Mills ratio is (t Q + P) / (Q + t (t Q + P)).
+struct MillsFraction {
+  double p;
+  double q;
+  double numerator;
+};
 
-/// Tail values at t + dt for t >= 0; \p dt carries the rounding error of t, which phi would magnify by t^2.
-///
-/// With the continued fraction a_k = k / (t + a_(k+1)) of the Mills ratio, everything follows from a_2 = P/Q alone by
-/// sums of positive terms: with N = Q + t (t Q + P) it is h = phi Q/N, Phi(-t) = phi (t Q + P)/N and the squared tail
-/// phi P/N. P and Q (degrees 9 and 10, all coefficients positive) are a minimax fit to a_2 on [0, 40] with relative
-/// error 2.7e-16; their own source is the continued fraction evaluated in 80 digits.
-inline NormalTail normal_tail(double t, double dt = 0.0) {
-  constexpr double inverse_root_two_pi = 0.39894228040143267794;
-  const bool inside = t <= normal_tail_end;
-  const double u = inside ? t : normal_tail_end;
-
-  const double upper = detail::upper_half(u);
-  const double lower = u - upper;
-  const double power = detail::exp_minus(0.5 * upper * upper, lower * (upper + 0.5 * lower) + u * dt);
-  const double density = inside ? inverse_root_two_pi * power : 0.0;
-
+inline MillsFraction mills_fraction(double u) {
   double p = 5.1276021136702875983e-7;
   p = p * u + 1.5484442515226519311e-5;
   p = p * u + 2.3444264801749950358e-4;
@@ -104,9 +94,39 @@ inline NormalTail normal_tail(double t, double dt = 0.0) {
   q = q * u + 1.4513532422920744831;
   q = q * u + 1.0;
 
-  const double numerator = u * q + p;
+  return {p, q, u * q + p};
+}
+
+}  // namespace detail
+
+/// Tail values at t + dt for t >= 0; \p dt carries the rounding error of t, which phi would magnify by t^2.
+///
+/// With the continued fraction a_k = k / (t + a_(k+1)) of the Mills ratio, everything follows from a_2 = P/Q alone by
+/// sums of positive terms: with N = Q + t (t Q + P) it is h = phi Q/N, Phi(-t) = phi (t Q + P)/N and the squared tail
+/// phi P/N. P and Q (degrees 9 and 10, all coefficients positive) are a minimax fit to a_2 on [0, 40] with relative
+/// error 2.7e-16; their own source is the continued fraction evaluated in 80 digits.
+inline NormalTail normal_tail(double t, double dt = 0.0) {
+  constexpr double inverse_root_two_pi = 0.39894228040143267794;
+  const bool inside = t <= normal_tail_end;
+  const double u = inside ? t : normal_tail_end;
+
+  const double upper = detail::upper_half(u);
+  const double lower = u - upper;
+  const double power = detail::exp_minus(0.5 * upper * upper, lower * (upper + 0.5 * lower) + u * dt);
+  const double density = inside ? inverse_root_two_pi * power : 0.0;
+
+  const auto [p, q, numerator] = detail::mills_fraction(u);
   const double inverse = 1.0 / (q + u * numerator);  // density is multiplied in last: it may be close to underflow
   return {density, density * (numerator * inverse), density * (q * inverse), density * (p * inverse)};
+}
+
+/// The Mills ratio Phi(-t) / phi(t) for t >= 0 of any size: beyond 40, too, its error is that of a_2 times 2 / t^4.
+inline double mills_ratio(double t) {
+  constexpr double end = 1e25;  // where P and Q would overflow before long, and the ratio is 1 / t to the last bit
+  const bool inside = t <= end;
+  const double u = inside ? t : end;
+  const detail::MillsFraction fraction = detail::mills_fraction(u);
+  return (inside ? fraction.numerator : 1.0) / (inside ? fraction.q + u * fraction.numerator : t);
 }
 
 /// phi(z), the standard normal density.

@@ -12,6 +12,7 @@ class DiagonalCovariances final : public Covariances {
   explicit DiagonalCovariances(const Table& variances);
 
   const char* kind() const override { return "diagonal"; }
+  const Table& variances() const { return variances_; }
   Index row_bytes() const override { return variances_.row_bytes(); }
   Index scratch_size(const BlockShape& shape) const override;
   void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,

@@ -32,6 +32,9 @@ class LowRankCovariances final : public Covariances, public Factors {
   void prefetch(Index row) const override;
   void check(const std::string& argument, const Execution& execution) const override;
 
+  Index largest_rank() const { return largest_rank_; }
+  /// The added diagonal, or nullptr.
+  const DiagonalCovariances* diagonal() const { return diagonal_ ? &*diagonal_ : nullptr; }
   /// Resizes \p out to F_row, n_features x rank(row).
   void copy_factor(Index row, Matrix& out) const;
 

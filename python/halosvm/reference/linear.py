@@ -1,7 +1,6 @@
-"""The mathematics of halosvm in pure NumPy, top to bottom in the order of the flow.
+"""The linear machine in pure NumPy, top to bottom in the order of the flow.
 
 Gaussians (means + covariances) -> (m, s) -> loss -> objective -> solver -> linear model -> Platt.
-It shares no code with the compiled core: the tests use it as an oracle, the benchmarks as a rival.
 Notation (n samples, d features; arithmetic in float64):
 
     X          Gaussians: X.mean (n, d) holds the x_i, X.covariances the S_i
@@ -30,8 +29,8 @@ from scipy.special import erfcx, expit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .covariances import Covariances
-    from .gaussians import Gaussians
+    from halosvm.covariances import Covariances
+    from halosvm.gaussians import Gaussians
 
 Array = NDArray[np.floating[Any]]
 Rows = NDArray[np.int64] | slice | None

@@ -1,0 +1,55 @@
+/// \file
+/// Expected kernels (spec H; Chen, Georgiou, Tannenbaum): k(X, Y) = E k(x, y) for independent x ~ X and y ~ Y, an inner
+/// product of mean embeddings, hence positive semi-definite. Gaussians enter, a Gram matrix leaves.
+///
+/// Each pair of covariance kinds is treated by its cheapest method, nothing is expanded, and the exponential comes
+/// last, so that no dimension over- or underflows on the way.
+#pragma once
+
+#include "halosvm/gaussians.hpp"
+
+#include <functional>
+
+namespace halosvm {
+
+enum class KernelKind {
+  rbf,         ///< exp(-sum_k gamma_k (x_k - y_k)^2)
+  laplacian,   ///< exp(-sum_k gamma_k |x_k - y_k|); zero, isotropic and diagonal covariances only
+  polynomial,  ///< (sum_k gamma_k x_k y_k + coef0)^degree, degree 1, 2 or 3
+  linear,      ///< sum_k x_k y_k, to which covariances are nothing
+};
+
+struct ExpectedKernel {
+  KernelKind kind = KernelKind::rbf;
+  Vector gamma = Vector::Ones(1);  ///< positive: one for all features, or one for each
+  int degree = 3;
+  double coef0 = 1.0;
+  bool normalize = false;  ///< k(X, Y) / sqrt(k(X, X) k(Y, Y)); 0 where that is 0 / 0
+};
+
+/// Row-major memory of the caller for a Gram matrix, of one of two types; row i begins \p stride numbers after row i
+/// - 1.
+struct GramTarget {
+  double* float64 = nullptr;
+  float* float32 = nullptr;
+  Index stride = 0;
+};
+
+/// Told on the calling thread, from time to time, which part of the work is done.
+using KernelProgress = std::function<void(double fraction)>;
+
+/// k(X_i, Y_j), X.n_samples x Y.n_samples, by the product formula throughout. The result does not depend on the number
+/// of threads. A matrix larger than memory is written by blocks of rows of X, or into mapped memory.
+/// \throws std::invalid_argument for parameters out of range, features that differ, or a kind of covariance that the
+/// kernel has no closed form for.
+void gram(const ExpectedKernel& kernel, const Gaussians& X, const Gaussians& Y, const GramTarget& out,
+          const Execution& execution, const KernelProgress& progress = {});
+
+/// k(X_i, X_j), symmetric to the last bit; each pair is computed once.
+void gram(const ExpectedKernel& kernel, const Gaussians& X, const GramTarget& out, const Execution& execution,
+          const KernelProgress& progress = {});
+
+/// k(X_i, X_i) by the product formula, as on the diagonal of \ref gram; kernel.normalize is ignored.
+Vector gram_diagonal(const ExpectedKernel& kernel, const Gaussians& X, const Execution& execution);
+
+}  // namespace halosvm

@@ -1,0 +1,328 @@
+"""Classification of Gaussians by an expected kernel: UncertainKernelSVC.
+
+Gaussians and labels enter; support Gaussians, their coefficients, and decision values leave.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.svm import SVC
+from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import check_is_fitted
+
+from halosvm.estimator import GaussianEstimator
+from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.targets import encode_labels, raw_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.covariances import Covariances
+    from halosvm.gaussians import Gaussians
+
+    Array = NDArray[np.float64]
+
+_BLOCK = 2**22  # kernel values that a prediction holds at a time
+
+
+class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
+    r"""Support vector machine with an expected kernel, for training examples that are Gaussians.
+
+    Examples are compared by :math:`E\, k(x_i, x_j)` for independent :math:`x_i \sim X_i` and
+    :math:`x_j \sim X_j`; the decision value of an uncertain example is the expectation of that of
+    the points it may be. With all examples certain it is scikit-learn's `SVC`, which solves the
+    dual problem here too.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser, as in `SVC`.
+    kernel : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
+    gamma, degree, coef0, normalize
+        Of the kernel, as in `expected_kernel`; gamma="scale" counts the covariances, and examples
+        by their weights.
+    diagonal : {"product", "unit"}, default="product"
+        Diagonal of the Gram matrix that is trained on, as in `expected_kernel`: "unit" adds a ridge
+        to each uncertain example. Predictions use the product formula always.
+    tol : float, default=1e-3
+        Tolerance of the dual solver.
+    max_iter : int, default=-1
+        Limit of its iterations; -1 is none.
+    cache_size : float, default=200
+        Size of its cache in MB.
+    class_weight : dict, "balanced" or None, default=None
+        Factors for the weights of each class, as in `SVC`.
+    n_threads : int or None, default=None
+        Number of threads for kernels; None uses every processor this process may use.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order. With two classes, `classes_[1]` is the positive one.
+    support_ : ndarray of shape (n_support,)
+        Rows of the support examples in the training data.
+    support_gaussians_ : Gaussians
+        The support examples, all that is kept of the data.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_support)
+        Coefficients of the support examples, times their labels, as in `SVC`.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Intercepts, one for each pair of classes.
+    gamma_ : ndarray of shape (1,) or (n_features,)
+        The gamma in use.
+    n_iter_ : int
+        Largest number of iterations among the pairs of classes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the training data had names that are all strings.
+
+    See Also
+    --------
+    UncertainSVC : The linear machine with the expected hinge loss, for many examples.
+    expected_kernel : The Gram matrix.
+
+    References
+    ----------
+    Y. Chen, T. T. Georgiou and A. Tannenbaum, "Probabilistic Kernel Support Vector Machines"
+    (2019), with the sign of the determinant's exponent corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import UncertainKernelSVC
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> clf = UncertainKernelSVC(C=10.0, gamma=1.0).fit(X, [0, 0, 1, 1], X_std=np.full((4, 2), 0.1))
+    >>> clf.predict([[0.1, 0.1], [0.9, 0.1]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str = "rbf",
+        gamma: ArrayLike | str = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        diagonal: str = "product",
+        normalize: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float = 200,
+        class_weight: Mapping[Any, float] | str | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.diagonal = diagonal
+        self.normalize = normalize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model; a fit that is interrupted leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Training examples, or only their means.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        X_std, X_cov : array-like, optional
+            Standard deviations or covariances, as in `UncertainSVC.fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors for C of each example.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MemoryError
+            If the Gram matrix would not fit into memory; nothing is computed then.
+        ValueError, TypeError
+            For data, labels, weights or parameters that make no sense.
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y, X_std, X_cov, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        data, y = self._read_training_data(X, y, X_std, X_cov)
+        classes, codes = encode_labels(y)
+        weights, used = raw_weights(classes, codes, sample_weight, None), np.arange(len(data))
+        if weights is not None and not weights.all():
+            # `SVC` drops these itself, but then counts support examples among the rest.
+            used = np.flatnonzero(weights)
+            data, y, weights = data[used], y[used], weights[used]
+        _require_memory(len(data))
+        self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
+        gram = self._kernel(data, None, diagonal=self.diagonal)
+        dual = SVC(
+            C=self.C,
+            kernel="precomputed",
+            tol=self.tol,
+            max_iter=self.max_iter,
+            cache_size=self.cache_size,
+            class_weight=self.class_weight,
+        ).fit(gram, y, weights)
+        self.classes_ = classes
+        self.support_ = used[dual.support_]
+        self.support_gaussians_ = data[dual.support_]
+        self.dual_coef_ = dual.dual_coef_
+        self.intercept_ = dual.intercept_
+        self.n_iter_ = int(dual.n_iter_.max())
+        self._pairs = _pair_coefficients(dual.dual_coef_, dual.n_support_)
+        return self
+
+    def decision_function(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the decision values, for uncertain examples their expectations.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`; those without covariances are certain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive values speak for `classes_[1]`; of more than two classes, the largest value
+            tells the class that wins most pairs.
+        """
+        values = self._pair_values(X, X_std, X_cov)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
+
+    def predict(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Return the class label of each example, of many classes that which wins most pairs.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`; a covariance changes the decision value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self._pair_values(X, X_std, X_cov)
+        if len(self.classes_) == 2:
+            codes = (values[:, 0] > 0).astype(np.intp)
+        else:
+            codes = self._votes(values).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def _votes(self, values: Array) -> NDArray[np.intp]:
+        """Return the pairs that each class wins, (n_samples, n_classes)."""
+        n_classes = len(self.classes_)
+        votes = np.zeros((len(values), n_classes), dtype=np.intp)
+        for pair, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
+            votes[:, i] += values[:, pair] > 0
+            votes[:, j] += values[:, pair] <= 0
+        return votes
+
+    def _pair_values(self, X: Any, X_std: Any, X_cov: Any) -> Array:
+        """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
+        check_is_fitted(self)
+        data = self._read_data(X, X_std, X_cov)
+        values = np.empty((len(data), len(self.intercept_)))
+        step = max(1, _BLOCK // max(1, len(self.support_)))
+        for begin in range(0, len(data), step):
+            block = self._kernel(data[begin : begin + step], self.support_gaussians_)
+            values[begin : begin + step] = block @ self._pairs.T + self.intercept_
+        return values
+
+    def _kernel(self, X: Gaussians, Y: Gaussians | None, diagonal: str = "product") -> Array:
+        return expected_kernel(
+            X,
+            Y,
+            kind=self.kernel,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+            diagonal=diagonal,
+            normalize=self.normalize,
+            n_threads=self.n_threads,
+        )
+
+
+def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:
+    """Return the coefficients of all support examples in each pair of classes.
+
+    `SVC` stores of an example of class i its coefficients against each other class, in order; those
+    of two classes it stores with the sign of the decision function already turned.
+    """
+    n_classes = len(n_support)
+    if n_classes == 2:
+        return dual_coef
+    ends = np.r_[0, np.cumsum(n_support)]
+    of_class = [slice(ends[i], ends[i + 1]) for i in range(n_classes)]
+    pairs = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
+    for row, i, j in zip(pairs, *np.triu_indices(n_classes, 1), strict=True):
+        row[of_class[i]] = dual_coef[j - 1, of_class[i]]
+        row[of_class[j]] = dual_coef[i, of_class[j]]
+    return pairs
+
+
+def _require_memory(n_samples: int) -> None:
+    """Raise MemoryError unless the Gram matrix of that many examples fits into free memory."""
+    needed, free = 8 * n_samples**2, _free_memory()
+    if needed > free:
+        raise MemoryError(
+            f"X has {n_samples} rows: their Gram matrix takes {needed / 1e9:.2g} GB, and "
+            f"{free / 1e9:.2g} GB of memory are free"
+        )
+
+
+def _free_memory() -> float:
+    """Return the bytes that can be allocated without swapping; infinity if that is unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        fields = {line.split(":")[0]: line.split()[1] for line in lines}
+        return 1024.0 * int(fields["MemAvailable"])
+    except (OSError, KeyError, IndexError):
+        pass
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

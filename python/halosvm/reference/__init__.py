@@ -1,0 +1,61 @@
+"""The mathematics of halosvm in pure NumPy: short, readable, slow.
+
+It shares no code with the compiled core: the tests use it as an oracle, the benchmarks as a rival.
+
+    linear     Gaussians -> (m, s) -> loss -> objective -> solver -> linear model -> Platt
+    kernels    Gaussians -> Gram matrix of an expected kernel
+"""
+
+from .kernels import expected_kernel
+from .linear import (
+    LOSSES,
+    bilinear,
+    covariance_product,
+    curvature,
+    decision_function,
+    decision_std,
+    exact_bias,
+    expected_hinge,
+    expected_platt_probability,
+    fit_platt,
+    hessian_vector,
+    hinge,
+    normal_tail,
+    objective_and_gradient,
+    platt_probability,
+    sgd,
+    shared_product,
+    side_probability,
+    spread_squared,
+    squared_hinge_tail,
+    suboptimality_bound,
+    trace,
+    weighted_product,
+)
+
+__all__ = [
+    "LOSSES",
+    "bilinear",
+    "covariance_product",
+    "curvature",
+    "decision_function",
+    "decision_std",
+    "exact_bias",
+    "expected_hinge",
+    "expected_kernel",
+    "expected_platt_probability",
+    "fit_platt",
+    "hessian_vector",
+    "hinge",
+    "normal_tail",
+    "objective_and_gradient",
+    "platt_probability",
+    "sgd",
+    "shared_product",
+    "side_probability",
+    "spread_squared",
+    "squared_hinge_tail",
+    "suboptimality_bound",
+    "trace",
+    "weighted_product",
+]
