@@ -12,8 +12,8 @@ namespace halosvm {
 /// Where examples are many times the features, the problem is first solved roughly for some of them, spread over the
 /// data (50 for each feature, at most a quarter of all). Their Hessian there (for several problems one matrix of second
 /// moments) then models that of all: 4 to 10 passes take the rest of the way, however correlated the features are. Few
-/// examples are scaled by a diagonal model, lam + kappa (variance of the feature), kappa = sum_i c_i psi_s / s, and take
-/// 8 to 30 passes. The means are centred implicitly (spec C.2).
+/// examples are scaled by a diagonal model, lam + kappa (variance of the feature), kappa = sum_i c_i psi_s / s, and
+/// take 8 to 30 passes. The means are centred implicitly (spec C.2).
 ///
 /// Every pass yields a certificate: the dual variables of its gradient, scaled down on the heavier side (spec A.8).
 /// Where examples are certain, a spread floor is lowered step by step (spec A.7); the certificate is the dual bound of

@@ -60,8 +60,8 @@ void judge(double tolerance, Result& result);
 /// \param lower a bound on J* from below for each problem.
 void certify(const Objective& objective, const Vector& lower, double tolerance, Result& result);
 
-/// The default, chosen by measurement. L-BFGS needs 4 to 30 passes where examples are uncertain, but hundreds where they
-/// are nearly certain, or where w can leave low-rank spreads behind (w dimensions against those of all factors
+/// The default, chosen by measurement. L-BFGS needs 4 to 30 passes where examples are uncertain, but hundreds where
+/// they are nearly certain, or where w can leave low-rank spreads behind (w dimensions against those of all factors
 /// together); interior points need 7 to 40 iterations there, of n_features / 8 passes each. So certain data and few
 /// factors go to interior points, other data to L-BFGS, and those problems to interior points that have not converged
 /// after 60 passes. Beyond 4,000 features, where a Hessian is too large, L-BFGS does all. A minimum at w = 0, which no
