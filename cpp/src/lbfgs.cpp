@@ -27,11 +27,11 @@ class Lbfgs {
         n_problems_(objective.n_problems()),
         d_(objective.n_features()),
         current_(objective),
+        centre_(about.centre),
         gradient_(n_problems_, d_),
         lower_(Vector::Constant(n_problems_, -infinity)),
         best_value_(Vector::Constant(n_problems_, infinity)),
         at_zero_(objective.value_at_zero()) {
-    centre_ = about.centre;
     variance_.resize(d_ + 1);
     variance_ << about.variance.cwiseMax(1e-300), 1.0;
     for (Index k = 0; k < n_problems_; ++k) {
@@ -279,7 +279,7 @@ std::vector<Index> sample_rows(const Objective& objective) {
   for (Index j = 0; j < m; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
     const Index begin = j * n / m;
     const Index end = (j + 1) * n / m;
-    state = 6364136223846793005u * state + 1442695040888963407u;
+    state = 6364136223846793005U * state + 1442695040888963407U;
     rows[static_cast<std::size_t>(j)] =
         begin + static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(end - begin));
   }

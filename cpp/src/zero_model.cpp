@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace halosvm {
 namespace {
@@ -80,7 +81,10 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
   Rise rise(problem, zero);
   double lower = 0.0;
   double t = 0.0;
-  for (double margin = 0.1; margin > 1e-9; margin *= 0.1) {
+  constexpr int rounds = 9;
+  double margin = 1.0;
+  for (int round = 0; round < rounds; ++round) {
+    margin *= 0.1;
     t = rise.root(model.coef, t);
     if (t == 0.0) {  // not a direction that tells the classes apart: that of certain points does
       const Objective certain = problem.with_spreads_times(0.0);
@@ -107,7 +111,7 @@ bool take_zero_model(const Objective& problem, const BatchSettings& settings, Re
   LinearModel zero(1, problem.n_features());
   zero.intercept = problem.exact_bias(zero.coef, zero.intercept);
   Result there;
-  there.model = zero;
+  there.model = std::move(zero);
   certify(problem, result.lower_bound, settings.tolerance, there);
   if (there.objective(0) > result.objective(0) * (1.0 + rounding)) return false;
   if (there.status != Status::converged) {
@@ -121,7 +125,7 @@ bool take_zero_model(const Objective& problem, const BatchSettings& settings, Re
   there.status = Status::zero_model;
   there.steps = result.steps;
   there.epochs = result.epochs;
-  result = there;
+  result = std::move(there);
   return true;
 }
 

@@ -8,11 +8,12 @@
 
 #include "halosvm/gaussians.hpp"
 
+#include <cstdint>
 #include <functional>
 
 namespace halosvm {
 
-enum class KernelKind {
+enum class KernelKind : std::uint8_t {
   rbf,         ///< exp(-sum_k gamma_k (x_k - y_k)^2)
   laplacian,   ///< exp(-sum_k gamma_k |x_k - y_k|); zero, isotropic and diagonal covariances only
   polynomial,  ///< (sum_k gamma_k x_k y_k + coef0)^degree, degree 1, 2 or 3

@@ -115,7 +115,7 @@ class UniformFactorRule final : public PairRule {
     Pack kept = distance;
     for (Index r = 0; r < size; ++r) kept -= projection_[static_cast<std::size_t>(r)].square();
     // A distance that overflowed leaves NaN, and is infinite.
-    return 0.5 * (logs + (kept.isNaN()).select(distance, kept.max(0.0)) / a);
+    return 0.5 * (logs + kept.isNaN().select(distance, kept.max(0.0)) / a);
   }
 
   Pack& entry(Index r, Index c) {

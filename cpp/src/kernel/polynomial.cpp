@@ -83,7 +83,7 @@ class PolynomialRule final : public PairRule {
     return x.matrix.rows() > 0 ? sum + trace_with_matrix(x, y, i, j) : sum;
   }
 
-  double trace_with_matrix(const Block& x, const Block& y, Index i, Index j) {
+  static double trace_with_matrix(const Block& x, const Block& y, Index i, Index j) {
     const Index d = x.mean.cols();
     const auto M = x.matrix.middleRows(i * d, d);
     double sum = y.uniform() ? y.variance(j, 0) * M.trace() : M.diagonal().dot(y.variance.row(j));

@@ -53,7 +53,10 @@ class DiagonalRule final : public PairRule {
   void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
     width_ = (x.mean.cols() + group - 1) / group * group;
     const double largest = 1.0 + x.variance.maxCoeff() + y.variance.maxCoeff();
-    if (largest > largest_factor) return fill_carefully(x, y, out);
+    if (largest > largest_factor) {
+      fill_carefully(x, y, out);
+      return;
+    }
     // Groups until a product below 2 may come close to overflow.
     steps_ = std::max<Index>(1, static_cast<Index>(1000.0 / (group * std::max(1.0, std::log2(largest)))));
     copy_rows(x);
