@@ -1,4 +1,4 @@
-"""Fail unless the installed wheel holds the package and nothing else, and the sdist what it is built from."""
+"""Fail unless the wheel holds the package and nothing else, and the sdist what it is built from."""
 
 import importlib.metadata
 import platform
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tarfile
 
-# The files of the wheel that the README's lines have built and installed, and the commands that it makes.
+# The files of the wheel that the README's lines have built and installed.
 names = [str(path) for path in importlib.metadata.files("halosvm")]
 names = [name for name in names if "__pycache__" not in name and not name.startswith("..")]
 stray = [name for name in names if not name.startswith(("halosvm/", "halosvm-"))]
