@@ -102,7 +102,7 @@ for name, data, kind in (
 ):
     out = np.empty((len(data), len(data)), np.float32)
     interrupt(name, lambda: expected_kernel(data, kind=kind, gamma=1.0, out=out))
-print(json.dumps(results))
+print("\\n" + json.dumps(results))  # a signal may have cut a line of progress
 """
 
 CALLS = (
