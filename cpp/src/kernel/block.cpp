@@ -64,6 +64,7 @@ void Block::load_variances(const Side& side) {
 
 void Block::load_factors(const Side& side) {
   rank = 0;
+  factor.resize(0, side.data().n_features());
   if (side.low_rank() == nullptr) return;
   for (Index i = 0; i < count; ++i) rank = std::max(rank, side.low_rank()->rank(begin + i));
   factor.setZero(rank * padded(count), side.data().n_features());
