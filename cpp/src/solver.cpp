@@ -24,12 +24,14 @@ const char* message(Status status) {
 }
 
 Result Result::only(Index k) const {
-  Result one = *this;
-  one.model.coef = Matrix(model.coef.row(k));
-  one.model.intercept = Vector(model.intercept.segment(k, 1));
-  one.objective = Vector(objective.segment(k, 1));
-  one.lower_bound = Vector(lower_bound.segment(k, 1));
-  one.suboptimality = Vector(suboptimality.segment(k, 1));
+  Result one;
+  one.model.coef = model.coef.row(k);
+  one.model.intercept = model.intercept.segment(k, 1);
+  one.objective = objective.segment(k, 1);
+  one.lower_bound = lower_bound.segment(k, 1);
+  one.suboptimality = suboptimality.segment(k, 1);
+  one.steps = steps;
+  one.epochs = epochs;
   return one;
 }
 
@@ -94,7 +96,10 @@ bool has_kinks(const Objective& objective) {
 /// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
 /// way where spreads dominate all margins.
 void finish(const Objective& problem, const BatchSettings& settings, Result& result) {
-  if (result.steps > 0 && take_zero_model(problem, settings, result)) return;
+  if (result.steps > 0) {
+    take_zero_models(problem, settings, result);
+    if (result.suboptimality(0) <= settings.tolerance) return;
+  }
   for (const auto& run : {run_interior_point, run_lbfgs}) {
     const Index done = result.steps;
     if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;

@@ -103,11 +103,9 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
   return lower;
 }
 
-}  // namespace
-
+/// The same for one problem; whether the result is now w = 0.
 bool take_zero_model(const Objective& problem, const BatchSettings& settings, Result& result) {
   constexpr double rounding = 1e-15;
-  if (result.objective(0) < problem.value_at_zero()(0) * (1.0 - settings.tolerance)) return false;  // saves two passes
   LinearModel zero(1, problem.n_features());
   zero.intercept = problem.exact_bias(zero.coef, zero.intercept);
   Result there;
@@ -129,9 +127,13 @@ bool take_zero_model(const Objective& problem, const BatchSettings& settings, Re
   return true;
 }
 
+}  // namespace
+
 void take_zero_models(const Objective& objective, const BatchSettings& settings, Result& result) {
+  const Vector at_zero = objective.value_at_zero();
   bool any = false;
   for (Index k = 0; k < objective.n_problems(); ++k) {
+    if (result.objective(k) < at_zero(k) * (1.0 - settings.tolerance)) continue;
     Result one = result.only(k);
     if (!take_zero_model(objective.only(k), settings, one)) continue;
     any = true;

@@ -7,16 +7,13 @@
 
 namespace halosvm {
 
-/// If w = 0 does no worse than the model of \p result and proves to be optimal to the tolerance, makes it the result.
+/// Judges a finished run, and for each problem in which w = 0 does no worse than the model and proves to be optimal to
+/// the tolerance, makes it the result.
 ///
 /// The proof: with smaller spreads the objective is nowhere larger, so its minimum bounds J* from below; and as the
 /// spreads grow to where w = 0 becomes the best, that minimum grows to J(0). Its smooth dual bound is within reach of
 /// any solver.
-/// \param problem an objective of one problem. \param settings their tolerance counts.
-/// \return whether the result is now w = 0.
-bool take_zero_model(const Objective& problem, const BatchSettings& settings, Result& result);
-
-/// The same for each problem of a finished run, which it judges.
+/// \param settings their tolerance counts.
 void take_zero_models(const Objective& objective, const BatchSettings& settings, Result& result);
 
 /// The two methods as they are, without such a proof.

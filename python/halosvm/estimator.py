@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from halosvm.gaussians import Gaussians, as_gaussians
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 _DTYPES = [np.float64, np.float32]
@@ -19,6 +22,17 @@ _DTYPES = [np.float64, np.float32]
 
 class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
     """Base class of estimators whose examples are Gaussians or arrays of means."""
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the estimator as it was when a fit ends in an exception or an interrupt."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _read_training_data(
         self, X: Any, y: Any, X_std: Any, X_cov: Any

@@ -165,13 +165,8 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         ValueError, TypeError
             For data, labels, weights or parameters that make no sense.
         """
-        before = dict(self.__dict__)
-        try:
+        with self._all_or_nothing():
             return self._fit(X, y, X_std, X_cov, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         data, y = self._read_training_data(X, y, X_std, X_cov)

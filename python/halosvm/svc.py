@@ -205,13 +205,8 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             If `max_iter` passes end before the suboptimality `tol` is certified, or if the
             objective is least at w = 0.
         """
-        before = dict(self.__dict__)
-        try:
+        with self._all_or_nothing():
             return self._fit(X, y, X_std, X_cov, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()

@@ -105,6 +105,21 @@ def test_iterations_hardly_grow_when_the_regularisation_fades(solve, certain):
     assert max(steps) <= 60
 
 
+@pytest.mark.parametrize("n_problems", [1, 3])
+def test_few_passes_serve_many_examples_of_correlated_features(solve, n_problems):
+    # With a diagonal model of the Hessian it takes 40 passes and more.
+    rng = np.random.default_rng(0)
+    codes = np.arange(30_000) % max(2, n_problems)
+    mixing = np.arange(1.0, 31.0)[:, None] ** -1.5 * np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    mixing /= np.sqrt(np.square(mixing).sum(axis=0))
+    means = (rng.normal(size=(30_000, 30)) + 1.2 * rng.normal(size=(3, 30))[codes]) @ mixing
+    X = Gaussians(means, std=rng.uniform(0.05, 0.3, means.shape))
+    labels = codes if n_problems > 1 else np.where(codes > 0, 1, -1)
+    result = solve(X, labels, "lbfgs", lam=1e-6, n_problems=n_problems)
+    assert result["converged"]
+    assert result["steps"] <= 20
+
+
 # ---- the same result, however it is run ----------------------------------------------------------
 
 
