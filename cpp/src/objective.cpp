@@ -203,16 +203,21 @@ Objective Objective::sampled(std::vector<Index> rows) const {
   return part;
 }
 
-Objective Objective::with_spreads_times(double factor) const {
+Objective Objective::on(Gaussians data) const {
+  check::same_size("data", data.n_samples(), "labels", data_.n_samples(), "rows");
   Objective other = *this;
+  other.data_ = std::move(data);
+  return other;
+}
+
+Objective Objective::with_spreads_times(double factor) const {
   std::shared_ptr<const Covariances> scaled;
   if (factor > 0.0) {
     scaled = std::make_shared<ScaledCovariances>(data_.shared_covariances(), factor * factor);
   } else {
     scaled = std::make_shared<ZeroCovariances>(data_.n_samples(), n_features());
   }
-  other.data_ = Gaussians(data_.means(), std::move(scaled));
-  return other;
+  return on({data_.means(), std::move(scaled)});
 }
 
 Objective Objective::smoothed(double floor) const {

@@ -3,6 +3,7 @@
 #include "halosvm/check.hpp"
 #include "halosvm/interior_point.hpp"
 #include "halosvm/lbfgs.hpp"
+#include "span.hpp"
 #include "zero_model.hpp"
 
 #include <algorithm>
@@ -117,11 +118,8 @@ void finish(const Objective& problem, const BatchSettings& settings, Result& res
   }
 }
 
-}  // namespace
-
-Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+Result minimize_here(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   constexpr Index soon = 60;
-  check_start(objective, start);
   const bool second_order = objective.n_features() <= interior_point_features;
   BatchSettings first = settings;
   if (second_order) first.max_iterations = std::min(settings.max_iterations, soon);
@@ -136,6 +134,20 @@ Result minimize(const Objective& objective, const LinearModel& start, const Batc
   }
   take_zero_models(objective, settings, result);
   result.epochs = result.steps;
+  return result;
+}
+
+}  // namespace
+
+Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check_start(objective, start);
+  if (!Span::pays(objective)) return minimize_here(objective, start, settings);
+  const Span span(objective);
+  Result result = minimize_here(span.objective(), span.into(start), settings);
+  const Status status = result.status;
+  result.model = span.out_of(result.model);
+  certify(objective, Vector(result.lower_bound), settings.tolerance, result);
+  if (status == Status::zero_model) result.status = status;
   return result;
 }
 

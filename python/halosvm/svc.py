@@ -60,7 +60,8 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     solver : {"auto", "lbfgs", "interior_point", "sgd"}, default="auto"
         "lbfgs" is best where all examples are uncertain or features are many, "interior_point"
         where examples are certain or nearly so; "auto" starts with the one that suits the data and
-        goes over to the other when it is slow. "sgd" is stochastic gradient descent with averaging,
+        goes over to the other when it is slow; few certain points or low-rank factors of many
+        features it solves in their span. "sgd" is stochastic gradient descent with averaging,
         which seldom certifies a `tol` below 1e-3.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.

@@ -121,6 +121,9 @@ class Objective {
   /// problem there must be some weight.
   Objective sampled(std::vector<Index> rows) const;
 
+  /// The same problem for other examples, as many, maybe with other features.
+  Objective on(Gaussians data) const;
+
   /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
   Objective with_spreads_times(double factor) const;
 

@@ -64,8 +64,9 @@ void certify(const Objective& objective, const Vector& lower, double tolerance, 
 /// they are nearly certain, or where w can leave low-rank spreads behind (w dimensions against those of all factors
 /// together); interior points need 7 to 40 iterations there, of n_features / 8 passes each. So certain data and few
 /// factors go to interior points, other data to L-BFGS, and those problems to interior points that have not converged
-/// after 60 passes. Beyond 4,000 features, where a Hessian is too large, L-BFGS does all. A minimum at w = 0, which no
-/// gradient shows, is proved separately.
+/// after 60 passes. Beyond 4,000 features, where a Hessian is too large, L-BFGS does all. Before all this, certain
+/// points and factors that span less than half of the features are copied into their span, where the minimum lies. A
+/// minimum at w = 0, which no gradient shows, is proved separately.
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm

@@ -1,0 +1,134 @@
+#include "span.hpp"
+
+#include "halosvm/covariance/low_rank.hpp"
+#include "halosvm/covariance/zero.hpp"
+#include "halosvm/interior_point.hpp"
+
+#include <Eigen/Householder>
+#include <Eigen/QR>
+
+#include <algorithm>
+#include <memory>
+
+namespace halosvm {
+namespace {
+
+constexpr Index panel = 64;  ///< columns that are reflected together
+
+/// Columns of all factors; 0 if there are none to heed.
+Index total_rank(const Objective& objective) {
+  if (objective.all_certain()) return 0;
+  const Factors* factors = objective.data().covariances().factors();
+  const Index last = objective.n_samples() - 1;
+  return factors->first_column(last) + factors->rank(last);
+}
+
+/// The means and then the columns of all factors, as columns.
+Eigen::MatrixXd all_columns(const Objective& objective) {
+  const Index n = objective.n_samples();
+  const Index d = objective.n_features();
+  const Index total = total_rank(objective);
+  Eigen::MatrixXd columns(d, n + total);
+  const Chunks chunks(n, 1);
+  run_tasks(chunks.count(), objective.execution(), [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {
+    Vector scratch(std::max(d, objective.data().covariances().scratch_size({1, 1})));
+    Matrix column(1, d);
+    for (Index i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
+      checkpoint();
+      const Rows row{i, 1};
+      columns.col(i) = objective.data().means().block(row, scratch.data()).transpose();
+      if (total == 0) continue;
+      const Factors& factors = *objective.data().covariances().factors();
+      for (Index j = 0; j < factors.rank(i); ++j) {
+        factors.combine(row, Vector::Unit(factors.rank(i), j), column, scratch.data());
+        columns.col(n + factors.first_column(i) + j) = column.row(0).transpose();
+      }
+    }
+  });
+  return columns;
+}
+
+}  // namespace
+
+bool Span::pays(const Objective& objective) {
+  if (!objective.all_certain() && objective.data().covariances().factors() == nullptr) return false;
+  const Index size = objective.n_samples() + total_rank(objective);
+  return size <= interior_point_features && 2 * size <= objective.n_features();
+}
+
+Span::Span(const Objective& objective) : columns_(all_columns(objective)), objective_(objective) {
+  triangularise(objective.execution());
+  objective_ = objective.on(project(objective));
+}
+
+void Span::triangularise(const Execution& execution) {
+  const Index d = columns_.rows();
+  const Index size = columns_.cols();
+  for (Index begin = 0; begin < size; begin += panel) {
+    const Index count = std::min(panel, size - begin);
+    Eigen::Ref<Eigen::MatrixXd> here = columns_.block(begin, begin, d - begin, count);
+    const Eigen::HouseholderQR<Eigen::Ref<Eigen::MatrixXd>> qr(here);
+    reflections_.emplace_back(qr.hCoeffs());
+    const Index rest = size - begin - count;
+    run_tasks((rest + panel - 1) / panel, execution, [&](Index task, int /*slot*/, Checkpoint& checkpoint) {
+      checkpoint();
+      const Index first = begin + count + task * panel;
+      columns_.block(begin, first, d - begin, std::min(panel, size - first))
+          .applyOnTheLeft(qr.householderQ().transpose());
+    });
+  }
+}
+
+Gaussians Span::project(const Objective& objective) {
+  const Index n = objective.n_samples();
+  const Index size = columns_.cols();
+  means_.setZero(n, size);
+  means_.leftCols(n).triangularView<Eigen::Lower>() = columns_.topLeftCorner(n, n).transpose();
+  const Table means(means_.data(), n, size);
+  if (size == n) return {means, std::make_shared<ZeroCovariances>(n, size)};
+
+  const Factors& factors = *objective.data().covariances().factors();
+  factors_.reserve(static_cast<std::size_t>(size * (size - n)));
+  offsets_.push_back(0);
+  for (Index i = 0; i < n; ++i) {
+    const Index first = n + factors.first_column(i);
+    for (Index row = 0; row < size; ++row) {
+      for (Index column = first; column < first + factors.rank(i); ++column) {
+        factors_.push_back(row <= column ? columns_(row, column) : 0.0);
+      }
+    }
+    offsets_.push_back(first + factors.rank(i) - n);
+  }
+  const Table table(factors_.data(), 1, static_cast<Index>(factors_.size()));
+  return {means, std::make_shared<LowRankCovariances>(table, offsets_.data(), n, size)};
+}
+
+LinearModel Span::into(const LinearModel& model) const {
+  Eigen::MatrixXd coef = model.coef.transpose();
+  Index begin = 0;
+  for (const Vector& coefficients : reflections_) {
+    const Index rows = coef.rows() - begin;
+    const auto below = columns_.block(begin, begin, rows, coefficients.size());
+    coef.bottomRows(rows).applyOnTheLeft(Eigen::householderSequence(below, coefficients).transpose());
+    begin += panel;
+  }
+  LinearModel inside = model;
+  inside.coef = coef.topRows(columns_.cols()).transpose();
+  return inside;
+}
+
+LinearModel Span::out_of(const LinearModel& model) const {
+  Eigen::MatrixXd coef = Eigen::MatrixXd::Zero(columns_.rows(), model.coef.rows());
+  coef.topRows(columns_.cols()) = model.coef.transpose();
+  for (Index k = static_cast<Index>(reflections_.size()) - 1; k >= 0; --k) {
+    const Vector& coefficients = reflections_[static_cast<std::size_t>(k)];
+    const Index rows = coef.rows() - k * panel;
+    const auto below = columns_.block(k * panel, k * panel, rows, coefficients.size());
+    coef.bottomRows(rows).applyOnTheLeft(Eigen::householderSequence(below, coefficients));
+  }
+  LinearModel outside = model;
+  outside.coef = coef.transpose();
+  return outside;
+}
+
+}  // namespace halosvm
