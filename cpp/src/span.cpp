@@ -51,6 +51,8 @@ Eigen::MatrixXd all_columns(const Objective& objective) {
 }  // namespace
 
 bool Span::pays(const Objective& objective) {
+  constexpr Index few = 100;  // features with which nothing takes long
+  if (objective.n_features() < few) return false;
   if (!objective.all_certain() && objective.data().covariances().factors() == nullptr) return false;
   const Index size = objective.n_samples() + total_rank(objective);
   return size <= interior_point_features && 2 * size <= objective.n_features();
