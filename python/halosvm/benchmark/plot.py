@@ -109,7 +109,7 @@ def _scaling(axes: Any, section: Section) -> None:
 
 def _sampling(axes: Any, section: Section, across: str) -> None:
     for colour, (dimensions, found) in zip(COLOURS, section.details.items(), strict=False):
-        for rival, style in (("LinearSVC", "--s"), ("halosvm, hinge", "-o")):
+        for rival, style in (("LinearSVC", "--s"), ("SVC", ":^"), ("halosvm, hinge", "-o")):
             runs = [run for run in found.values() if run.get("rival") == rival]
             x = [np.median(run[across]) for run in runs]
             label = f"{rival}, {dimensions}"

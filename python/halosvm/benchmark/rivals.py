@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.linear_model import SGDClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from halosvm import _core, reference
 from halosvm.gaussians import Gaussians
@@ -168,6 +168,12 @@ def linear_svc(data: Examples, lam: float, options: dict[str, Any]) -> Solver:
     """Fit scikit-learn's LinearSVC (LIBLINEAR's dual coordinate descent) with the hinge loss."""
     C = 1.0 / (lam * len(data.codes))
     model = LinearSVC(loss="hinge", C=C, random_state=0, **options)
+    return lambda: np.asarray(model.fit(data.mean, data.codes).coef_[0])
+
+
+def libsvm(data: Examples, lam: float) -> Solver:
+    """Fit scikit-learn's SVC (LIBSVM) with the linear kernel: the same objective as the hinge."""
+    model = SVC(kernel="linear", C=1.0 / (lam * len(data.codes)))
     return lambda: np.asarray(model.fit(data.mean, data.codes).coef_[0])
 
 

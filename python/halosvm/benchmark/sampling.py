@@ -32,8 +32,8 @@ TOL = 1e-6
 NOTES = """
 * The exact fit from the Gaussians against drawing from them and fitting. angle: between the two
   directions, root mean square over the draws.
-* LinearSVC: at default settings. halosvm, hinge: on the draws, to tell the error of the draws from
-  that of a solver that ends early.
+* LinearSVC: at default settings. SVC: LIBSVM with a linear kernel, until draws are too many for it.
+  halosvm, hinge: on the draws, to tell the error of the draws from that of a solver that ends early.
 """
 
 
@@ -52,20 +52,23 @@ def _draw_and_fit(section: Section, settings: Settings, d: int) -> None:
     clf = UncertainSVC(1.0 / (LAM * len(y)), tol=TOL, n_threads=available_threads())
     exact = clf.fit(X, y).coef_[0].copy()
     contestants: dict[str, Callable[[], Any]] = {"exact": lambda: clf.fit(X, y)}
-    cases = list(itertools.product(settings.draws, (_linear_svc, _halosvm_hinge)))
-    names = {_linear_svc: "LinearSVC", _halosvm_hinge: "halosvm, hinge"}
-    for n_draws, fit in cases:
-        contestants[f"{names[fit]}, {n_draws}"] = fit_on_draws(X, y, n_draws, fit)
+    cases = [
+        (n_draws, rival)
+        for n_draws, rival in itertools.product(settings.draws, RIVALS)
+        if rival != "SVC" or n_draws * len(y) <= settings.libsvm_points
+    ]
+    for n_draws, rival in cases:
+        contestants[f"{rival}, {n_draws}"] = fit_on_draws(X, y, n_draws, RIVALS[rival])
     interleave({"exact": contestants["exact"]}, 1)  # warms up
     runs = interleave(contestants, settings.draw_repeats)
     details: dict[str, Any] = {"exact": {"seconds": runs["exact"].seconds}}
-    for n_draws, fit in cases:
-        run = runs[f"{names[fit]}, {n_draws}"]
+    for n_draws, rival in cases:
+        run = runs[f"{rival}, {n_draws}"]
         angles = [angle(w, exact) for w in run.results]
         typical = float(np.sqrt(np.mean(np.square(angles))))
-        details[f"{names[fit]}, {n_draws}"] = {
+        details[f"{rival}, {n_draws}"] = {
             "draws": n_draws,
-            "rival": names[fit],
+            "rival": rival,
             "seconds": run.seconds,
             "angles": angles,
             "angle": typical,
@@ -73,7 +76,7 @@ def _draw_and_fit(section: Section, settings: Settings, d: int) -> None:
         section.add(
             f"{d}-d, N = {n_draws:,}",
             runs["exact"].seconds,
-            names[fit],
+            rival,
             run.seconds,
             note=f"angle {typical:.2g} degrees",
         )
@@ -106,12 +109,11 @@ def fit_on_draws(
     return solve
 
 
-def _linear_svc(data: Examples) -> Array:
-    return rivals.linear_svc(data, LAM, table.LINEAR_SVC["default"])()
-
-
-def _halosvm_hinge(data: Examples) -> Array:
-    return np.asarray(rivals.halosvm_fit(data, LAM, TOL)().coef_[0])
+RIVALS: dict[str, Callable[[Examples], Array]] = {
+    "LinearSVC": lambda data: rivals.linear_svc(data, LAM, table.LINEAR_SVC["default"])(),
+    "SVC": lambda data: rivals.libsvm(data, LAM)(),
+    "halosvm, hinge": lambda data: np.asarray(rivals.halosvm_fit(data, LAM, TOL)().coef_[0]),
+}
 
 
 def angle(one: Array, other: Array) -> float:

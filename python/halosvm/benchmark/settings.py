@@ -75,6 +75,7 @@ class Settings:
     gaussians: int = 50
     draws: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
     draw_repeats: int = 15
+    libsvm_points: int = 10_000  # draws in all, at most, where LIBSVM takes part
 
     @classmethod
     def quick(cls) -> Settings:
@@ -94,4 +95,5 @@ class Settings:
             memory_shape=(100_000, 100),
             draws=(1, 10, 100, 1000),
             draw_repeats=9,
+            libsvm_points=1_000,
         )
