@@ -33,7 +33,7 @@ NOTES = """
 * The exact fit from the Gaussians against drawing from them and fitting. angle: between the two
   directions, root mean square over the draws.
 * LinearSVC: at default settings. SVC: LIBSVM with a linear kernel, until draws are too many for it.
-  halosvm, hinge: on the draws, to tell the error of the draws from that of a solver that ends early.
+  halosvm, hinge: on the draws, to tell the error of the draws from that of an early end.
 """
 
 
