@@ -94,7 +94,7 @@ class Objective::Bias {
   /// Fills kinks and spreads in one pass over the data.
   void measure(const ConstMatrixRef& W) {
     const Index block = objective_.data_.block_rows();
-    const Chunks chunks(objective_.n_samples(), block);
+    const Chunks chunks(objective_.n_samples(), objective_.data_.task_rows());
     const int n_threads = thread_count(chunks.count(), objective_.execution_);
     std::vector<Workspace> work(static_cast<std::size_t>(n_threads), Workspace(objective_, block, 1));
     const Matrix w = W.row(problem_);
@@ -121,7 +121,7 @@ class Objective::Bias {
   /// g and its surroundings at b, within the bracket (low, high).
   Slope slope(double b, double low, double high) const {
     const Index n = objective_.n_samples();
-    const Chunks chunks(n, 1024);
+    const Chunks chunks(n, 4096);
     std::vector<Slope> partial(static_cast<std::size_t>(chunks.count()));
     run_tasks(chunks.count(), objective_.execution_, [&](Index chunk, int, Checkpoint& checkpoint) {
       constexpr Index block = 256;

@@ -21,6 +21,13 @@ Index Gaussians::block_rows() const {
   return std::clamp<Index>(rows, 1, 256);
 }
 
+Index Gaussians::task_rows() const {
+  constexpr Index start = 50000;  // ns
+  constexpr Index loss = 15;      // ns for a row, and about one more for each number that is read
+  const Index numbers = (means_.row_bytes() + covariances_->row_bytes()) / static_cast<Index>(sizeof(double));
+  return std::max(block_rows(), start / (loss + numbers));
+}
+
 void Gaussians::check(const std::string& argument, const Execution& execution) const {
   means_.check(argument, -largest_value, "it must be finite", execution);
 }

@@ -19,7 +19,7 @@ Vector reduce(const Objective& objective, Index size, const Body& body) {
   const Index d = objective.n_features();
   const Index block = objective.data().block_rows();
   const Covariances& covariances = objective.data().covariances();
-  const Chunks chunks(objective.n_samples(), block);
+  const Chunks chunks(objective.n_samples(), objective.data().task_rows());
   std::vector<Vector> partial(static_cast<std::size_t>(chunks.count()), Vector::Zero(size));
   std::vector<Memory> memory(
       static_cast<std::size_t>(thread_count(chunks.count(), objective.execution())),

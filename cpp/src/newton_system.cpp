@@ -74,7 +74,7 @@ NewtonSystem::NewtonSystem(const Objective& objective, Vector centre)
       n_(objective.n_samples()),
       d_(objective.n_features()),
       block_(rows_of_block(d_)),
-      lane_rows_(std::max<Index>(block_, (n_ + lanes(d_) - 1) / lanes(d_))),
+      lane_rows_(std::max({block_, objective.data().task_rows(), (n_ + lanes(d_) - 1) / lanes(d_)})),
       spread_(!objective.all_certain()),
       centre_(std::move(centre)),
       duals_(static_cast<std::size_t>(n_)),

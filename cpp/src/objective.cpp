@@ -105,7 +105,7 @@ template <class Body>
 void Objective::reduce(Gradient& sum, const Body& body) const {
   const Index n_problems = sum.value.size();
   const Index block = data_.block_rows();
-  const Chunks chunks(n_samples(), block);
+  const Chunks chunks(n_samples(), data_.task_rows());
   std::vector<Gradient> partial(static_cast<std::size_t>(chunks.count()), Gradient(n_problems, n_features()));
   std::vector<Workspace> work(static_cast<std::size_t>(thread_count(chunks.count(), execution_)),
                               Workspace(*this, block, n_problems));

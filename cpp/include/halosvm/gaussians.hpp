@@ -26,6 +26,9 @@ class Gaussians {
   /// the cache while it is worked on and weights are not read anew for every few rows.
   Index block_rows() const;
 
+  /// Rows that a pass gives to one thread at least: a block, and enough to take longer than it takes to start a thread.
+  Index task_rows() const;
+
   /// Throws unless all means are finite and at most 1e150 in size.
   void check(const std::string& argument, const Execution& execution) const;
 
