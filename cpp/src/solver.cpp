@@ -143,7 +143,8 @@ Result minimize(const Objective& objective, const LinearModel& start, const Batc
   check_start(objective, start);
   if (!Span::pays(objective)) return minimize_here(objective, start, settings);
   const Span span(objective);
-  Result result = minimize_here(span.objective(), span.into(start), settings);
+  const LinearModel origin(objective.n_problems(), span.objective().n_features());  // interior points know no start
+  Result result = minimize_here(span.objective(), origin, settings);
   const Status status = result.status;
   result.model = span.out_of(result.model);
   certify(objective, Vector(result.lower_bound), settings.tolerance, result);

@@ -105,20 +105,6 @@ Gaussians Span::project(const Objective& objective) {
   return {means, std::make_shared<LowRankCovariances>(table, offsets_.data(), n, size)};
 }
 
-LinearModel Span::into(const LinearModel& model) const {
-  Eigen::MatrixXd coef = model.coef.transpose();
-  Index begin = 0;
-  for (const Vector& coefficients : reflections_) {
-    const Index rows = coef.rows() - begin;
-    const auto below = columns_.block(begin, begin, rows, coefficients.size());
-    coef.bottomRows(rows).applyOnTheLeft(Eigen::householderSequence(below, coefficients).transpose());
-    begin += panel;
-  }
-  LinearModel inside = model;
-  inside.coef = coef.topRows(columns_.cols()).transpose();
-  return inside;
-}
-
 LinearModel Span::out_of(const LinearModel& model) const {
   Eigen::MatrixXd coef = Eigen::MatrixXd::Zero(columns_.rows(), model.coef.rows());
   coef.topRows(columns_.cols()) = model.coef.transpose();

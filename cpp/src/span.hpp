@@ -22,9 +22,6 @@ class Span {
   /// The problem inside; lives as long as this.
   const Objective& objective() const { return objective_; }
 
-  /// Q'w: what is outside changes no score and only adds to |w|.
-  LinearModel into(const LinearModel& model) const;
-
   /// Q w.
   LinearModel out_of(const LinearModel& model) const;
 
