@@ -1,6 +1,8 @@
 #include "halosvm/interior_point.hpp"
 
+#include "halosvm/covariance/low_rank.hpp"
 #include "halosvm/moments.hpp"
+#include "halosvm/subspace.hpp"
 #include "factor.hpp"
 #include "newton_system.hpp"
 #include "zero_model.hpp"
@@ -8,7 +10,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace halosvm {
 namespace {
@@ -18,20 +23,20 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// One problem from start to certified end.
 class InteriorPoint {
  public:
-  InteriorPoint(const Objective& objective, const Moments& about)
+  InteriorPoint(const Objective& objective, const Moments& about, bool with_cones)
       : objective_(objective),
         d_(objective.n_features()),
         centre_(about.centre),
-        system_(objective, about.centre),
+        system_(objective, about.centre, with_cones),
         w_(1, d_) {
     start(about.variance.cwiseMax(1e-300));
   }
 
-  /// Look; stop or go on; predict; correct; move. Returns the number of steps.
-  Index run(const BatchSettings& settings) {
+  /// Look; stop or go on; predict; correct; move. Returns the number of steps, \p done before included.
+  Index run(const BatchSettings& settings, Index done) {
     constexpr double to_the_boundary = 0.995;
     int stuck = 0;
-    Index iteration = 0;
+    Index iteration = done;
     for (;; ++iteration) {
       look();
       if (settings.report) settings.report({iteration, best_value_, suboptimality()});
@@ -57,7 +62,8 @@ class InteriorPoint {
     return iteration;
   }
 
-  /// The best coefficients and intercept so far.
+  /// The best value, coefficients and intercept so far.
+  double value() const { return best_value_; }
   const Matrix& coef() const { return best_w_; }
   double intercept() const { return best_b_ - best_w_.row(0).dot(centre_); }
   double lower_bound() const { return std::max(lower_bound_, 0.0); }
@@ -140,6 +146,82 @@ class InteriorPoint {
   double best_b_ = 0.0;
 };
 
+Index total_rank(const Factors& factors, Index n) { return factors.first_column(n - 1) + factors.rank(n - 1); }
+
+/// Whether spreads leave behind some w by their rank alone.
+bool has_low_rank(const Objective& objective) {
+  const Factors* factors = objective.all_certain() ? nullptr : objective.data().covariances().factors();
+  const Index n = objective.n_samples();
+  return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
+}
+
+/// A problem with full covariances, by factors.
+class Factored {
+ public:
+  explicit Factored(const Objective& objective)
+      : factors_(truncate(objective.data().covariances(), 1.0, objective.execution())),
+        values_(static_cast<std::size_t>(objective.n_features() * factors_.offsets().back())),
+        objective_(objective.on({objective.data().means(),
+                                 std::make_shared<LowRankCovariances>(
+                                     Table(values_.data(), 1, static_cast<Index>(values_.size())),
+                                     factors_.offsets().data(), objective.n_samples(), objective.n_features())})) {
+    factors_.write(values_.data());
+  }
+  const Objective& objective() const { return objective_; }
+
+ private:
+  SubspaceFactors factors_;
+  std::vector<double> values_;
+  Objective objective_;
+};
+
+/// All attempts at one problem. Spreads without cones take a third of the time, and lead nowhere where they are so
+/// large that w shuns some directions or all.
+class Attempts {
+ public:
+  Attempts(const Objective& objective, const Moments& about, const BatchSettings& settings)
+      : about_(about), settings_(settings) {
+    constexpr Index most = 4000000;  // numbers p, of which cones take several
+    const bool low_rank = has_low_rank(objective);
+    if (run(objective, low_rank) || low_rank || objective.all_certain()) return;
+    const Index d = objective.n_features();
+    const bool factored = objective.data().covariances().factors() != nullptr;
+    if (objective.n_samples() * d * (factored ? 1 : d) > most) return;
+    if (factored) {
+      run(objective, true);
+    } else if (objective.data().covariances().kind() == std::string("full")) {
+      run(Factored(objective).objective(), true);
+    }
+  }
+
+  Index steps() const { return steps_; }
+  double lower_bound() const { return lower_; }
+  const Matrix& coef() const { return coef_; }
+  double intercept() const { return intercept_; }
+
+ private:
+  /// Whether that was enough.
+  bool run(const Objective& objective, bool with_cones) {
+    InteriorPoint problem(objective, about_, with_cones);
+    steps_ = problem.run(settings_, steps_);
+    lower_ = std::max(lower_, problem.lower_bound());
+    if (problem.value() < value_) {
+      value_ = problem.value();
+      coef_ = problem.coef();
+      intercept_ = problem.intercept();
+    }
+    return value_ - lower_ <= settings_.tolerance * lower_ || steps_ >= settings_.max_iterations;
+  }
+
+  const Moments& about_;
+  const BatchSettings& settings_;
+  Index steps_ = 0;
+  double value_ = infinity;
+  double lower_ = 0.0;
+  Matrix coef_;
+  double intercept_ = 0.0;
+};
+
 }  // namespace
 
 Result run_interior_point(const Objective& objective, const LinearModel& /*start*/, const BatchSettings& settings) {
@@ -148,9 +230,8 @@ Result run_interior_point(const Objective& objective, const LinearModel& /*start
   result.model = LinearModel(objective.n_problems(), objective.n_features());
   Vector lower(objective.n_problems());
   for (Index k = 0; k < objective.n_problems(); ++k) {
-    const Objective single = objective.only(k);
-    InteriorPoint problem(single, about);
-    result.steps = std::max(result.steps, problem.run(settings));
+    const Attempts problem(objective.only(k), about, settings);
+    result.steps = std::max(result.steps, problem.steps());
     result.model.coef.row(k) = problem.coef();
     result.model.intercept(k) = problem.intercept();
     lower(k) = problem.lower_bound();

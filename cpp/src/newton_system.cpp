@@ -69,7 +69,7 @@ struct NewtonSystem::Memory {
   std::vector<Bend> bends;
 };
 
-NewtonSystem::NewtonSystem(const Objective& objective, Vector centre)
+NewtonSystem::NewtonSystem(const Objective& objective, Vector centre, bool with_cones)
     : objective_(objective),
       n_(objective.n_samples()),
       d_(objective.n_features()),
@@ -83,7 +83,7 @@ NewtonSystem::NewtonSystem(const Objective& objective, Vector centre)
       ratio_(spread_ ? n_ : 0),
       dtheta_(n_),
       predicted_(n_) {
-  if (spread_ && objective.data().covariances().factors() != nullptr) cones_.emplace(objective);
+  if (with_cones) cones_.emplace(objective);
   cone_weight_ = 0.0;
   for (Index i = 0; cones_ && i < n_; ++i) cone_weight_ += cones_->active(i) ? weight(i) : 0.0;
 }

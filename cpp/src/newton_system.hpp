@@ -35,7 +35,8 @@ struct NewtonSums {
 class NewtonSystem {
  public:
   /// For an objective of one problem, with means seen from \p centre.
-  NewtonSystem(const Objective& objective, Vector centre);
+  /// \param with_cones takes spreads for cones, for which covariances must have factors.
+  NewtonSystem(const Objective& objective, Vector centre, bool with_cones);
 
   /// sum of c y (x - centre), and the weights of the two classes.
   Vector slope_at_zero() const;
@@ -91,14 +92,14 @@ class NewtonSystem {
   bool spread_;
   Vector centre_;
   std::vector<Dual> duals_;
-  std::optional<Cones> cones_;  ///< for covariances that have factors
-  double cone_weight_;          ///< sum of c over the cones
-  Vector excess_;               ///< m - s q, or m - the bend's excess
-  Vector stiffness_;            ///< D = r / theta + t / (1 - theta) + the bend's stiffness
-  Vector ratio_;                ///< the bend's; empty when all examples are certain
-  Vector dtheta_;               ///< the present step of theta
-  Vector predicted_;            ///< the predictor's
-  double mu_ = 0.0;             ///< what the present step aims at
+  std::optional<Cones> cones_;
+  double cone_weight_;  ///< sum of c over the cones
+  Vector excess_;       ///< m - s q, or m - the bend's excess
+  Vector stiffness_;    ///< D = r / theta + t / (1 - theta) + the bend's stiffness
+  Vector ratio_;        ///< the bend's; empty when all examples are certain
+  Vector dtheta_;       ///< the present step of theta
+  Vector predicted_;    ///< the predictor's
+  double mu_ = 0.0;     ///< what the present step aims at
   bool corrected_ = false;
 };
 

@@ -103,7 +103,7 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
   return lower;
 }
 
-/// The same for one problem; whether the result is now w = 0.
+/// The same for one problem; whether the result is now w = 0, and the minimum. It is w = 0 also where that is better.
 bool take_zero_model(const Objective& problem, const BatchSettings& settings, Result& result) {
   constexpr double rounding = 1e-15;
   LinearModel zero(1, problem.n_features());
@@ -118,13 +118,13 @@ bool take_zero_model(const Objective& problem, const BatchSettings& settings, Re
     inner.tolerance = 0.1 * settings.tolerance;
     const double lower = bound_by_smaller_spreads(problem, there, result.model, inner);
     certify(problem, Vector::Constant(1, std::max(lower, result.lower_bound(0))), settings.tolerance, there);
-    if (there.status != Status::converged) return false;
   }
-  there.status = Status::zero_model;
+  const bool proved = there.status == Status::converged;
+  if (proved) there.status = Status::zero_model;
   there.steps = result.steps;
   there.epochs = result.epochs;
   result = std::move(there);
-  return true;
+  return proved;
 }
 
 }  // namespace
@@ -135,8 +135,7 @@ void take_zero_models(const Objective& objective, const BatchSettings& settings,
   for (Index k = 0; k < objective.n_problems(); ++k) {
     if (result.objective(k) < at_zero(k) * (1.0 - settings.tolerance)) continue;
     Result one = result.only(k);
-    if (!take_zero_model(objective.only(k), settings, one)) continue;
-    any = true;
+    any = take_zero_model(objective.only(k), settings, one) || any;
     result.take(one, k);
   }
   judge(settings.tolerance, result);

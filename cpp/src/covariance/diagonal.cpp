@@ -40,6 +40,25 @@ void DiagonalCovariances::add_weighted_diagonals(const Rows& rows, const ConstVe
   sum.noalias() += variances_.block(rows, scratch).transpose() * a;
 }
 
+void DiagonalCovariances::project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const {
+  MatrixMap out(p.data(), rows.count, n_features());
+  out = variances_.block(rows, scratch).array().sqrt().rowwise() * w.transpose().array();
+}
+
+void DiagonalCovariances::combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const {
+  const ConstMatrixMap factors(v.data(), rows.count, n_features());
+  out = variances_.block(rows, scratch).array().sqrt() * factors.array();
+}
+
+void DiagonalCovariances::add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v,
+                                       VectorRef sum, double* scratch) const {
+  const ConstMatrixMap variances = variances_.block(rows, scratch);
+  const ConstMatrixMap factors(v.data(), rows.count, n_features());
+  for (Index i = 0; i < rows.count; ++i) {
+    if (a(i) != 0.0) sum += a(i) * (variances.row(i).array().sqrt() * factors.row(i).array()).matrix().transpose();
+  }
+}
+
 void DiagonalCovariances::check(const std::string& argument, const Execution& execution) const {
   variances_.check(argument, 0.0, "it must be >= 0 and finite", execution);
 }

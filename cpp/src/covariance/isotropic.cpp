@@ -37,6 +37,22 @@ void IsotropicCovariances::add_weighted_diagonals(const Rows& rows, const ConstV
   sum.array() += a.dot(ConstVectorMap(variances_.block(rows, scratch).data(), rows.count));
 }
 
+void IsotropicCovariances::project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const {
+  const ConstVectorMap t(variances_.block(rows, scratch).data(), rows.count);
+  MatrixMap(p.data(), rows.count, n_features()).noalias() = t.cwiseSqrt() * w.transpose();
+}
+
+void IsotropicCovariances::combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const {
+  const ConstVectorMap t(variances_.block(rows, scratch).data(), rows.count);
+  out = ConstMatrixMap(v.data(), rows.count, n_features()).array().colwise() * t.array().sqrt();
+}
+
+void IsotropicCovariances::add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v,
+                                        VectorRef sum, double* scratch) const {
+  const ConstVectorMap t(variances_.block(rows, scratch).data(), rows.count);
+  sum.noalias() += ConstMatrixMap(v.data(), rows.count, n_features()).transpose() * a.cwiseProduct(t.cwiseSqrt());
+}
+
 void IsotropicCovariances::check(const std::string& argument, const Execution& execution) const {
   const Index at = variances_.first_refused(0.0, execution);
   if (at >= 0) variances_.refuse(argument, at, at, -1, "it must be >= 0 and finite");

@@ -6,7 +6,7 @@
 
 namespace halosvm {
 
-class DiagonalCovariances final : public Covariances {
+class DiagonalCovariances final : public Covariances, public Factors {
  public:
   /// \param variances n_samples x n_features; a squared table holds standard deviations.
   explicit DiagonalCovariances(const Table& variances);
@@ -24,6 +24,15 @@ class DiagonalCovariances final : public Covariances {
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
   void prefetch(Index row) const override { variances_.prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override;
+
+  /// F_i = diag(sqrt(d_i)).
+  const Factors* factors() const override { return this; }
+  Index rank(Index /*row*/) const override { return n_features(); }
+  Index first_column(Index row) const override { return row * n_features(); }
+  void project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const override;
+  void combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const override;
+  void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
+                    double* scratch) const override;
 
  private:
   Table variances_;

@@ -6,7 +6,7 @@
 
 namespace halosvm {
 
-class IsotropicCovariances final : public Covariances {
+class IsotropicCovariances final : public Covariances, public Factors {
  public:
   /// \param variances n_samples x 1; a squared table holds standard deviations.
   IsotropicCovariances(const Table& variances, Index n_features);
@@ -24,6 +24,15 @@ class IsotropicCovariances final : public Covariances {
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
   void prefetch(Index row) const override { variances_.prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override;
+
+  /// F_i = sqrt(t_i) I.
+  const Factors* factors() const override { return this; }
+  Index rank(Index /*row*/) const override { return n_features(); }
+  Index first_column(Index row) const override { return row * n_features(); }
+  void project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const override;
+  void combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const override;
+  void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
+                    double* scratch) const override;
 
  private:
   Table variances_;
