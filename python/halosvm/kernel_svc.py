@@ -16,7 +16,9 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.estimator import GaussianEstimator
+from halosvm.gaussians import Gaussians
 from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.mixtures import GaussianMixtures
 from halosvm.targets import encode_labels, raw_weights
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.covariances import Covariances
-    from halosvm.gaussians import Gaussians
+    from halosvm.mixtures import Examples
 
     Array = NDArray[np.float64]
 
@@ -33,7 +35,7 @@ _BLOCK = 2**22  # kernel values that a prediction holds at a time
 
 
 class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
-    r"""Support vector machine with an expected kernel, for training examples that are Gaussians.
+    r"""Support vector machine with an expected kernel, for examples that are Gaussians or mixtures.
 
     Examples are compared by :math:`E\, k(x_i, x_j)` for independent :math:`x_i \sim X_i` and
     :math:`x_j \sim X_j`; the decision value of an uncertain example is the expectation of that of
@@ -68,7 +70,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         Labels in ascending order. With two classes, `classes_[1]` is the positive one.
     support_ : ndarray of shape (n_support,)
         Rows of the support examples in the training data.
-    support_gaussians_ : Gaussians
+    support_gaussians_ : Gaussians or GaussianMixtures
         The support examples, all that is kept of the data.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support)
         Coefficients of the support examples, times their labels, as in `SVC`.
@@ -103,6 +105,8 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     array([0, 1])
     """
 
+    _example_types = (Gaussians, GaussianMixtures)
+
     def __init__(
         self,
         C: float = 1.0,
@@ -134,7 +138,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
     def fit(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         y: ArrayLike,
         *,
         X_std: ArrayLike | None = None,
@@ -145,7 +149,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
+        X : Gaussians, GaussianMixtures or array-like of shape (n_samples, n_features)
             Training examples, or only their means.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
@@ -198,7 +202,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
     def decision_function(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -223,7 +227,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
     def predict(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -267,7 +271,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
             values[begin : begin + step] = block @ self._pairs.T + self.intercept_
         return values
 
-    def _kernel(self, X: Gaussians, Y: Gaussians | None, diagonal: str = "product") -> Array:
+    def _kernel(self, X: Examples, Y: Examples | None, diagonal: str = "product") -> Array:
         return expected_kernel(
             X,
             Y,

@@ -12,7 +12,7 @@ PK is Chen, Georgiou, Tannenbaum, "Probabilistic kernel support vector machines"
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import erfcx
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from halosvm.gaussians import Gaussians
+    from halosvm.mixtures import GaussianMixtures
 
 
 class _Parts(NamedTuple):
@@ -52,6 +53,21 @@ def expected_kernel(
         return np.exp(np.stack([log_row(x.row(i), y) for i in range(len(X))]))
     order, constant = (1, 0.0) if kind == "linear" else (degree, coef0)
     return np.stack([_polynomial(x.row(i), y, order, constant) for i in range(len(X))])
+
+
+def mixture_kernel(X: GaussianMixtures, Y: GaussianMixtures | None = None, **kernel: Any) -> Array:
+    """Return the Gram matrix of mixtures: sum_ab pi_a pi_b k(P_a, Q_b)."""
+    A, B = (_membership(mixtures) for mixtures in (X, X if Y is None else Y))
+    K = expected_kernel(X.components, None if Y is None else Y.components, **kernel)
+    return A @ K @ B.T
+
+
+def _membership(X: GaussianMixtures) -> Array:
+    """Return (n, n_components_total): the weight of each component in its mixture, else 0."""
+    weights = np.zeros((len(X), len(X.weights)))
+    owner = np.repeat(np.arange(len(X)), np.diff(X.offsets))
+    weights[owner, np.arange(len(owner))] = X.weights
+    return weights
 
 
 def _log_rbf(x: _Parts, y: _Parts) -> Array:
