@@ -66,6 +66,18 @@ void bind_kernel(py::module_& module) {
       },
       py::arg("X"), py::arg("kind"), py::arg("gamma"), py::arg("degree") = 3, py::arg("coef0") = 1.0,
       py::arg("n_threads") = 0, "The diagonal of that matrix.");
+  module.def(
+      "expansion_variance",
+      [](const PyMixtures& X, const PyMixtures& Z, const Matrix& coefficients, const Vector& gamma, bool normalize,
+         int n_threads) {
+        const ExpectedKernel kernel{KernelKind::rbf, gamma, 3, 1.0, normalize};
+        Matrix out(X.view.n_samples(), coefficients.rows());
+        const py::gil_scoped_release release;
+        expansion_variance(kernel, X.view, Z.view, coefficients, out, interruptible(n_threads));
+        return out;
+      },
+      py::arg("X"), py::arg("Z"), py::arg("coefficients"), py::arg("gamma"), py::arg("normalize") = false,
+      py::arg("n_threads") = 0, "Var sum_j c_pj E k(x, Z_j) over x ~ X_i for the rbf kernel, n_samples x n_problems.");
 }
 
 }  // namespace halosvm::bindings

@@ -95,6 +95,14 @@ def gram_diagonal(
     coef0: float = 1.0,
     n_threads: int = 0,
 ) -> _Doubles: ...
+def expansion_variance(
+    X: Gaussians | Mixtures,
+    Z: Gaussians | Mixtures,
+    coefficients: _Doubles,
+    gamma: _Doubles,
+    normalize: bool = False,
+    n_threads: int = 0,
+) -> _Doubles: ...
 
 # objective
 class Objective:

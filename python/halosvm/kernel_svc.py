@@ -15,10 +15,8 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.estimator import GaussianEstimator
-from halosvm.gaussians import Gaussians
+from halosvm.expansions import KernelExpansion
 from halosvm.kernels import expected_kernel, resolve_gamma
-from halosvm.mixtures import GaussianMixtures
 from halosvm.targets import encode_labels, raw_weights
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 _BLOCK = 2**22  # kernel values that a prediction holds at a time
 
 
-class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
+class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc]
     r"""Support vector machine with an expected kernel, for examples that are Gaussians or mixtures.
 
     Examples are compared by :math:`E\, k(x_i, x_j)` for independent :math:`x_i \sim X_i` and
@@ -104,8 +102,6 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     >>> clf.predict([[0.1, 0.1], [0.9, 0.1]])
     array([0, 1])
     """
-
-    _example_types = (Gaussians, GaussianMixtures)
 
     def __init__(
         self,

@@ -323,7 +323,9 @@ def test_fitted_models_of_scikit_learn_become_mixtures(covariance_type):
             quadratic = np.einsum("ni,ij,nj->n", apart, np.linalg.inv(S), apart)
             density += weight * np.exp(-quadratic / 2) / np.sqrt(np.linalg.det(2 * np.pi * S))
         np.testing.assert_allclose(np.log(density), fitted.score_samples(points), rtol=1e-9)
-    other = BayesianGaussianMixture(2, covariance_type=covariance_type).fit(points)
+    other = BayesianGaussianMixture(
+        n_components=2, covariance_type=covariance_type, max_iter=1000, random_state=0
+    ).fit(points)
     weights, components = GaussianMixtures.from_sklearn([*models, other])[3]
     np.testing.assert_array_equal(components.mean, other.means_)
     np.testing.assert_allclose(weights, other.weights_, rtol=1e-14)

@@ -56,4 +56,16 @@ void gram(const ExpectedKernel& kernel, const Mixtures& X, const GramTarget& out
 /// k(X_i, X_i) by the product formula, as on the diagonal of \ref gram; kernel.normalize is ignored.
 Vector gram_diagonal(const ExpectedKernel& kernel, const Mixtures& X, const Execution& execution);
 
+/// Variances of kernel expansions of uncertain points (spec K.10): out(i, p) = Var f_p(x) over x ~ X_i, where f_p(x) =
+/// sum_j coefficients(p, j) h_j(x) and h_j(x) = E k(x, z) over z ~ Z_j, for the rbf kernel. Small covariances of X cost
+/// no digits: the result is then close to grad f'S grad f, also relatively. With kernel.normalize each h_j is divided
+/// by the root of k(Z_j, Z_j), and f by that of k(X_i, X_i), as in the Gram matrix. Each X_i costs O(m^2 d) for m
+/// examples Z_j with zero, isotropic or diagonal covariances, a matrix product where all of X and Z are isotropic or Z
+/// is certain; O(m^2 (d r^2 + r^3)) with factors, r being the rank of X_i and Z_j together, and the d of full matrices
+/// counting as their rank.
+/// \param coefficients n_problems x Z.n_samples. \param out X.n_samples x n_problems.
+/// \throws std::invalid_argument as \ref gram, and for another kernel.
+void expansion_variance(const ExpectedKernel& kernel, const Mixtures& X, const Mixtures& Z,
+                        const ConstMatrixRef& coefficients, MatrixRef out, const Execution& execution);
+
 }  // namespace halosvm

@@ -70,6 +70,33 @@ def _membership(X: GaussianMixtures) -> Array:
     return weights
 
 
+def expansion_variance(
+    X: Gaussians, Z: Gaussians, coefficients: Array, *, gamma: ArrayLike
+) -> Array:
+    """Return Var f_p(x) over x ~ N(mu_i, S_i), (n, p), of f_p(x) = sum_j c_pj E k(x, z_j), rbf.
+
+    With the densities of (x - z_j, x - z_l): E h_j h_l = |C|^-1/2 exp(-1/2 D'C^-1 D) where
+    C = [[I + S + T_j, S], [S, I + S + T_l]] and D = (mu - z_j, mu - z_l); the variance is
+    c'(G - g g')c. It loses digits where S is small.
+    """
+    scale = np.broadcast_to(np.sqrt(2.0 * np.asarray(gamma)), X.shape[1])
+    n = len(scale)
+    T = np.eye(n) + Z.covariances.to_full() * np.outer(scale, scale)
+    C, out = np.empty((len(Z), 2 * n, 2 * n)), np.empty((len(X), len(coefficients)))
+    for i, S in enumerate(X.covariances.to_full() * np.outer(scale, scale)):
+        d = np.subtract(X.mean[i], Z.mean, dtype=np.float64) * scale
+        g = np.exp(-0.5 * _quadratic_and_log_determinant(S + T, d))
+        G = np.empty((len(Z), len(Z)))
+        C[:, :n, n:] = C[:, n:, :n] = S
+        C[:, n:, n:] = S + T
+        for j, row in enumerate(G):
+            C[:, :n, :n] = S + T[j]
+            D = np.hstack([np.broadcast_to(d[j], d.shape), d])
+            row[:] = np.exp(-0.5 * _quadratic_and_log_determinant(C, D))
+        out[i] = np.einsum("pj,jl,pl->p", coefficients, G - np.outer(g, g), coefficients)
+    return out
+
+
 def _log_rbf(x: _Parts, y: _Parts) -> Array:
     """Return -1/2 log |A + F F'| - 1/2 d'(A + F F')^-1 d, A = I + diag(v); PK (6), sign corrected.
 
