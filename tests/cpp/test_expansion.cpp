@@ -62,6 +62,8 @@ TEST_CASE("variances follow the formula on dense matrices for every pair of cova
       const Gaussians X(table_of(means), batch.covariances);
       const Gaussians Z(table_of(centres), other.covariances);
       const Matrix value = variance_of(rbf(0.5), X, Z, coefficients);
+      // A singular matrix that is rounded to float32 has eigenvalues below 0, which count as 0 in X.
+      const double rounding = batch.name == "full, float32" ? 1e-5 : 1e-9;
       CAPTURE(batch.name);
       CAPTURE(other.name);
       CHECK(value == variance_of(rbf(0.5), X, Z, coefficients, {3, {}}));
@@ -77,7 +79,7 @@ TEST_CASE("variances follow the formula on dense matrices for every pair of cova
         }
         for (Index p = 0; p < 2; ++p) {
           const double expected = coefficients.row(p) * G * coefficients.row(p).transpose();
-          CHECK(value(i, p) == doctest::Approx(expected).epsilon(1e-9));
+          CHECK(value(i, p) == doctest::Approx(expected).epsilon(rounding));
         }
       }
     }

@@ -9,7 +9,7 @@ namespace halosvm {
 class Mixtures {
  public:
   /// Each Gaussian by itself: what takes mixtures takes Gaussians.
-  Mixtures(const Gaussians& components)  // NOLINT(google-explicit-constructor,hicpp-explicit-conversions)
+  Mixtures(const Gaussians& components)  // NOLINT(*-explicit-constructor)
       : components_(components), n_samples_(components.n_samples()) {}
 
   /// \param components those of all mixtures, in order. \param offsets n_samples + 1 numbers from 0: mixture i has the

@@ -31,7 +31,7 @@ struct Section {
     Z.noalias() = W.transpose() * weighted;
     const Vector d = x.mean - parts.mean;
     a = d.cwiseQuotient(b);
-    double logs = ((b.array() - 1.0).log1p()).sum();
+    double logs = (b.array() - 1.0).log1p().sum();
     if (W.cols() > 0) {
       inner.compute(MatrixXd::Identity(W.cols(), W.cols()) + Z);
       logs += 2.0 * inner.matrixLLT().diagonal().array().log().sum();

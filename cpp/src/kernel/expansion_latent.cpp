@@ -46,8 +46,13 @@ struct Bump {
  private:
   /// Replaces X by P X and returns log |I + T_j|.
   double apply_inverse(MatrixXd& X) const {
+    if (parts.matrix.size() > 0) {
+      const Eigen::LLT<MatrixXd> own(MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix);
+      own.solveInPlace(X);
+      return 2.0 * own.matrixLLT().diagonal().array().log().sum();
+    }
     const Vector A = 1.0 + parts.v.array();
-    double logs = parts.v.array().log1p().sum();
+    const double logs = parts.v.array().log1p().sum();
     X = A.cwiseInverse().asDiagonal() * X;
     if (parts.F.cols() == 0) return logs;
     const MatrixXd weighted = A.cwiseInverse().asDiagonal() * parts.F;
@@ -69,6 +74,7 @@ class LatentMoments final : public PairMoments {
 
   void load(const Block& x) override {
     x_.load(x, 0);
+    x_.factor_matrix();
     const bool diagonal = x_.v.maxCoeff() > 0.0;
     const Index d = x_.mean.size();
     R_.setZero(d, (diagonal ? d : 0) + x_.F.cols());

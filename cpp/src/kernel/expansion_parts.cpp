@@ -1,19 +1,8 @@
 #include "expansion_parts.hpp"
 
-#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
 
 namespace halosvm::kernels {
-namespace {
-
-/// A square root of a matrix that may be singular.
-MatrixXd root_of(const Matrix& matrix) {
-  const Eigen::LDLT<MatrixXd> factors(matrix);
-  MatrixXd root = factors.matrixL();
-  root = factors.transpositionsP().transpose() * root;
-  return root * factors.vectorD().cwiseMax(0.0).cwiseSqrt().asDiagonal();
-}
-
-}  // namespace
 
 void Parts::load(const Block& block, Index i) {
   const Index d = block.mean.cols();
@@ -23,12 +12,17 @@ void Parts::load(const Block& block, Index i) {
   } else {
     v = block.variance.row(i).transpose();
   }
-  if (block.matrix.rows() > 0) {
-    F = root_of(block.matrix.middleRows(i * d, d));
-    return;
-  }
+  matrix.resize(0, 0);
+  if (block.matrix.rows() > 0) matrix = block.matrix.middleRows(i * d, d);
   F.resize(d, block.rank);
   for (Index a = 0; a < block.rank; ++a) F.col(a) = block.factor.row(a * block.mean.rows() + i).transpose();
+}
+
+void Parts::factor_matrix() {
+  if (matrix.size() == 0) return;
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(matrix);
+  F = eigen.eigenvectors() * eigen.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+  matrix.resize(0, 0);
 }
 
 std::optional<double> log_near_identity(MatrixXd& change) {

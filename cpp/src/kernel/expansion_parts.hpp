@@ -13,13 +13,16 @@ namespace halosvm::kernels {
 
 using Eigen::MatrixXd;
 
-/// A Gaussian with its covariance in parts, diag(v) + F F'.
+/// A Gaussian with its covariance in parts, diag(v) + F F' + matrix.
 struct Parts {
   Vector mean;
   Vector v;
   MatrixXd F;
+  MatrixXd matrix;  ///< 0 x 0 unless covariances are full
 
   void load(const Block& block, Index i);
+  /// Makes the matrix a factor. Eigenvalues that rounding left below 0 count as 0.
+  void factor_matrix();
 };
 
 /// log |I + change|, relatively accurate for a small change, which is overwritten: pivots are kept less 1. Without a
