@@ -78,7 +78,7 @@ class GaussianMixtures(arrays.Frozen):
     >>> X
     GaussianMixtures(n_samples=2, n_features=1, n_components=1 to 2, covariances='diagonal')
     >>> expected_kernel(X, gamma=0.5).round(3)
-    array([[0.525, 0.6  ],
+    array([[0.516, 0.6  ],
            [0.6  , 1.   ]])
     """
 
