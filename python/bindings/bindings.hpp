@@ -82,4 +82,10 @@ struct PyGaussians {
   std::vector<py::object> owners;
 };
 
+/// Mixtures likewise; Gaussians are converted to them.
+struct PyMixtures {
+  Mixtures view;
+  std::vector<py::object> owners;
+};
+
 }  // namespace halosvm::bindings

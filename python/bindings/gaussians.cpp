@@ -62,6 +62,18 @@ PyGaussians gaussians(const py::array& means, const PyCovariances& covariances) 
   return {Gaussians(table_of(means, "means", means.shape(0)), covariances.view), std::move(owners)};
 }
 
+PyMixtures mixtures(const PyGaussians& components, const py::array_t<Index, py::array::c_style>& offsets,
+                    const Doubles& weights) {
+  require_ndim(offsets, "offsets", 1);
+  require_ndim(weights, "weights", 1);
+  check::same_size("weights", weights.size(), "components", components.view.n_samples(), "rows");
+  const auto n_samples = static_cast<Index>(offsets.size()) - 1;
+  if (n_samples < 0) throw py::value_error("offsets is empty; it has one more entry than there are mixtures");
+  std::vector<py::object> owners = components.owners;
+  owners.insert(owners.end(), {offsets, weights});
+  return {Mixtures(components.view, offsets.data(), n_samples, weights.data()), std::move(owners)};
+}
+
 }  // namespace
 
 void bind_gaussians(py::module_& module) {
@@ -94,6 +106,13 @@ void bind_gaussians(py::module_& module) {
             self.view.check(argument, interruptible(0));
           },
           py::arg("argument"));
+
+  py::class_<PyMixtures>(module, "Mixtures", "A view of components and weights; see halosvm.GaussianMixtures.")
+      .def(py::init([](const PyGaussians& X) { return PyMixtures{Mixtures(X.view), X.owners}; }), py::arg("components"))
+      .def(py::init(&mixtures), py::arg("components"), py::arg("offsets"), py::arg("weights"))
+      .def_property_readonly("n_samples", [](const PyMixtures& self) { return self.view.n_samples(); })
+      .def_property_readonly("n_features", [](const PyMixtures& self) { return self.view.n_features(); });
+  py::implicitly_convertible<PyGaussians, PyMixtures>();
 }
 
 }  // namespace halosvm::bindings

@@ -34,10 +34,10 @@ GramTarget target_of(py::array& out, Index rows, Index columns) {
   return target;
 }
 
-void write_gram(const PyGaussians& X, const PyGaussians* Y, py::array out, const std::string& kind, const Vector& gamma,
+void write_gram(const PyMixtures& X, const PyMixtures* Y, py::array out, const std::string& kind, const Vector& gamma,
                 int degree, double coef0, bool normalize, int n_threads, const std::optional<py::function>& report) {
   const ExpectedKernel kernel{kind_of(kind), gamma, degree, coef0, normalize};
-  const Gaussians& other = Y != nullptr ? Y->view : X.view;
+  const Mixtures& other = Y != nullptr ? Y->view : X.view;
   const GramTarget target = target_of(out, X.view.n_samples(), other.n_samples());
   KernelProgress progress;
   if (report) {
@@ -59,13 +59,25 @@ void bind_kernel(py::module_& module) {
              "Writes the Gram matrix of an expected kernel, of X with itself when Y is None.");
   module.def(
       "gram_diagonal",
-      [](const PyGaussians& X, const std::string& kind, const Vector& gamma, int degree, double coef0, int n_threads) {
+      [](const PyMixtures& X, const std::string& kind, const Vector& gamma, int degree, double coef0, int n_threads) {
         const ExpectedKernel kernel{kind_of(kind), gamma, degree, coef0, false};
         const py::gil_scoped_release release;
         return gram_diagonal(kernel, X.view, interruptible(n_threads));
       },
       py::arg("X"), py::arg("kind"), py::arg("gamma"), py::arg("degree") = 3, py::arg("coef0") = 1.0,
       py::arg("n_threads") = 0, "The diagonal of that matrix.");
+  module.def(
+      "expansion_variance",
+      [](const PyMixtures& X, const PyMixtures& Z, const Matrix& coefficients, const Vector& gamma, bool normalize,
+         int n_threads) {
+        const ExpectedKernel kernel{KernelKind::rbf, gamma, 3, 1.0, normalize};
+        Matrix out(X.view.n_samples(), coefficients.rows());
+        const py::gil_scoped_release release;
+        expansion_variance(kernel, X.view, Z.view, coefficients, out, interruptible(n_threads));
+        return out;
+      },
+      py::arg("X"), py::arg("Z"), py::arg("coefficients"), py::arg("gamma"), py::arg("normalize") = false,
+      py::arg("n_threads") = 0, "Var sum_j c_pj E k(x, Z_j) over x ~ X_i for the rbf kernel, n_samples x n_problems.");
 }
 
 }  // namespace halosvm::bindings

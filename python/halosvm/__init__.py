@@ -10,6 +10,7 @@ from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
 from halosvm.kernel_svc import UncertainKernelSVC
 from halosvm.kernels import expected_kernel, median_gamma
+from halosvm.mixtures import GaussianMixtures
 from halosvm.model_file import load_model, save_model
 from halosvm.svc import UncertainSVC
 
@@ -17,6 +18,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Covariances",
+    "GaussianMixtures",
     "Gaussians",
     "PlattScaling",
     "UncertainKernelSVC",

@@ -1,7 +1,7 @@
 # Types of the compiled core; private, may change at any time. In step with python/bindings.
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,18 @@ class Gaussians:
     def n_features(self) -> int: ...
     def check(self, argument: str) -> None: ...
 
+class Mixtures:
+    @overload
+    def __init__(self, components: Gaussians) -> None: ...
+    @overload
+    def __init__(
+        self, components: Gaussians, offsets: NDArray[np.int64], weights: _Doubles
+    ) -> None: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+
 # subspace
 def truncate(
     covariances: Covariances, p: float, n_threads: int = 0
@@ -64,8 +76,8 @@ def truncate_diagonal(
 
 # kernel
 def gram(
-    X: Gaussians,
-    Y: Gaussians | None,
+    X: Gaussians | Mixtures,
+    Y: Gaussians | Mixtures | None,
     out: NDArray[Any],
     kind: str,
     gamma: _Doubles,
@@ -76,11 +88,19 @@ def gram(
     report: Callable[[float], None] | None = None,
 ) -> None: ...
 def gram_diagonal(
-    X: Gaussians,
+    X: Gaussians | Mixtures,
     kind: str,
     gamma: _Doubles,
     degree: int = 3,
     coef0: float = 1.0,
+    n_threads: int = 0,
+) -> _Doubles: ...
+def expansion_variance(
+    X: Gaussians | Mixtures,
+    Z: Gaussians | Mixtures,
+    coefficients: _Doubles,
+    gamma: _Doubles,
+    normalize: bool = False,
     n_threads: int = 0,
 ) -> _Doubles: ...
 

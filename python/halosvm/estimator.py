@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from halosvm.gaussians import Gaussians, as_gaussians
+from halosvm.gaussians import Gaussians
+from halosvm.mixtures import as_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from halosvm.mixtures import Examples
+
 _DTYPES = [np.float64, np.float32]
 
 
 class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
     """Base class of estimators whose examples are Gaussians or arrays of means."""
+
+    _example_types: ClassVar[tuple[type[Any], ...]] = (Gaussians,)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -36,16 +41,16 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _read_training_data(
         self, X: Any, y: Any, X_std: Any, X_cov: Any
-    ) -> tuple[Gaussians, NDArray[Any]]:
-        if not isinstance(X, Gaussians):
+    ) -> tuple[Any, NDArray[Any]]:
+        if not isinstance(X, self._example_types):
             means, y = validate_data(self, X, y, dtype=_DTYPES, order="C")
             names = getattr(self, "feature_names_in_", None)
-            return as_gaussians(means, X_std=X_std, X_cov=X_cov, feature_names=names), y
+            return as_examples(means, X_std=X_std, X_cov=X_cov, feature_names=names), y
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        data = as_gaussians(X, X_std=X_std, X_cov=X_cov)
+        data = as_examples(X, X_std=X_std, X_cov=X_cov)
         _require_rows(data)
         self.n_features_in_ = data.shape[1]
         self.__dict__.pop("feature_names_in_", None)
@@ -59,17 +64,18 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _read_means(self, X: Any) -> NDArray[Any]:
         if isinstance(X, Gaussians):
-            return self._check_features(X).mean
+            self._check_features(X)
+            return X.mean
         means = validate_data(self, X, reset=False, dtype=_DTYPES, order="C")
         return np.require(means, requirements=["ALIGNED"])
 
-    def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Gaussians:
-        if isinstance(X, Gaussians):
-            return self._check_features(as_gaussians(X, X_std=X_std, X_cov=X_cov))
+    def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Any:
+        if isinstance(X, self._example_types):
+            return self._check_features(as_examples(X, X_std=X_std, X_cov=X_cov))
         names = getattr(self, "feature_names_in_", None)
-        return as_gaussians(self._read_means(X), X_std=X_std, X_cov=X_cov, feature_names=names)
+        return as_examples(self._read_means(X), X_std=X_std, X_cov=X_cov, feature_names=names)
 
-    def _check_features(self, X: Gaussians) -> Gaussians:
+    def _check_features(self, X: Any) -> Any:
         _require_rows(X)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -84,6 +90,6 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         return X
 
 
-def _require_rows(X: Gaussians) -> None:
+def _require_rows(X: Examples) -> None:
     if len(X) == 0:
         raise ValueError("X has 0 rows; at least 1 is needed")

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.estimator import GaussianEstimator
+from halosvm.expansions import KernelExpansion
 from halosvm.kernels import expected_kernel, resolve_gamma
 from halosvm.targets import encode_labels, raw_weights
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.covariances import Covariances
-    from halosvm.gaussians import Gaussians
+    from halosvm.mixtures import Examples
 
     Array = NDArray[np.float64]
 
 _BLOCK = 2**22  # kernel values that a prediction holds at a time
 
 
-class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
-    r"""Support vector machine with an expected kernel, for training examples that are Gaussians.
+class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc]
+    r"""Support vector machine with an expected kernel, for examples that are Gaussians or mixtures.
 
     Examples are compared by :math:`E\, k(x_i, x_j)` for independent :math:`x_i \sim X_i` and
     :math:`x_j \sim X_j`; the decision value of an uncertain example is the expectation of that of
@@ -68,7 +68,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         Labels in ascending order. With two classes, `classes_[1]` is the positive one.
     support_ : ndarray of shape (n_support,)
         Rows of the support examples in the training data.
-    support_gaussians_ : Gaussians
+    support_gaussians_ : Gaussians or GaussianMixtures
         The support examples, all that is kept of the data.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support)
         Coefficients of the support examples, times their labels, as in `SVC`.
@@ -134,7 +134,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
     def fit(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         y: ArrayLike,
         *,
         X_std: ArrayLike | None = None,
@@ -145,7 +145,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
+        X : Gaussians, GaussianMixtures or array-like of shape (n_samples, n_features)
             Training examples, or only their means.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
@@ -198,7 +198,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
     def decision_function(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -223,7 +223,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
 
     def predict(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -267,7 +267,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
             values[begin : begin + step] = block @ self._pairs.T + self.intercept_
         return values
 
-    def _kernel(self, X: Gaussians, Y: Gaussians | None, diagonal: str = "product") -> Array:
+    def _kernel(self, X: Examples, Y: Examples | None, diagonal: str = "product") -> Array:
         return expected_kernel(
             X,
             Y,

@@ -1,4 +1,4 @@
-"""Expected kernels: Gaussians in, Gram matrix out.
+"""Expected kernels: Gaussians or mixtures of them in, Gram matrix out.
 
 k(X, Y) = E k(x, y) for independent x ~ X and y ~ Y, in closed form, and bandwidths for it.
 """
@@ -12,10 +12,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from halosvm import _core
-from halosvm.gaussians import Gaussians, as_gaussians
+from halosvm.mixtures import as_examples, moments_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from halosvm.mixtures import Examples
 
     Array = NDArray[np.float64]
 
@@ -24,8 +26,8 @@ _DIAGONALS = ("product", "unit")
 
 
 def expected_kernel(
-    X: Gaussians | ArrayLike,
-    Y: Gaussians | ArrayLike | None = None,
+    X: Examples | ArrayLike,
+    Y: Examples | ArrayLike | None = None,
     *,
     kind: str = "rbf",
     gamma: ArrayLike | str = "scale",
@@ -45,9 +47,10 @@ def expected_kernel(
 
     Parameters
     ----------
-    X : Gaussians or array-like of shape (n_samples_X, n_features)
-        An array holds certain points.
-    Y : Gaussians or array-like of shape (n_samples_Y, n_features), optional
+    X : Gaussians, GaussianMixtures or array-like of shape (n_samples_X, n_features)
+        An array holds certain points. Between mixtures it is the sum over all pairs of components,
+        each with both weights, at the cost of that many kernels.
+    Y : Gaussians, GaussianMixtures or array-like of shape (n_samples_Y, n_features), optional
         None stands for `X`: each pair is then computed once.
     kind : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
         As in `sklearn.metrics.pairwise`. "laplacian" needs zero, isotropic or diagonal covariances.
@@ -56,7 +59,7 @@ def expected_kernel(
         Inverse bandwidth, 1 / (2 sigma^2) for "rbf", of all features or of each:
         exp(-sum_k gamma_k (x_k - y_k)^2), exp(-sum_k gamma_k abs(x_k - y_k)),
         (sum_k gamma_k x_k y_k + coef0)^degree. "scale" is 1 / (n_features v) with the variance v of
-        all values in `X`, those of the covariances included.
+        all values in `X`, those of the covariances and between components included.
     degree : int, default=3
         Of "poly": 1, 2 or 3.
     coef0 : float, default=1.0
@@ -102,7 +105,7 @@ def expected_kernel(
     array([[1.   , 0.551],
            [0.551, 0.577]])
     """
-    x = as_gaussians(X)
+    x = as_examples(X)
     y = None if Y is None else _as_partner(Y, x)
     gammas = resolve_gamma(gamma, x, kind)
     _check_kernel(kind, degree, coef0)
@@ -127,7 +130,7 @@ def expected_kernel(
 
 
 def resolve_gamma(
-    gamma: ArrayLike | str, X: Gaussians, kind: str, weights: Array | None = None
+    gamma: ArrayLike | str, X: Examples, kind: str, weights: Array | None = None
 ) -> Array:
     """Return gamma as a vector, of one value or one for each feature, all positive and finite.
 
@@ -157,7 +160,7 @@ def resolve_gamma(
 
 
 def median_gamma(
-    X: Gaussians | ArrayLike,
+    X: Examples | ArrayLike,
     *,
     max_samples: int = 1000,
     random_state: int | np.random.RandomState | None = None,
@@ -170,7 +173,7 @@ def median_gamma(
 
     Parameters
     ----------
-    X : Gaussians or array-like of shape (n_samples, n_features)
+    X : Gaussians, GaussianMixtures or array-like of shape (n_samples, n_features)
         Two or more examples.
     max_samples : int, default=1000
         If there are more examples, this many are drawn from them.
@@ -181,7 +184,7 @@ def median_gamma(
     -------
     float
     """
-    x = as_gaussians(X)
+    x = as_examples(X)
     if not isinstance(max_samples, numbers.Integral) or isinstance(max_samples, bool):
         raise TypeError(f"max_samples must be an integer, got {max_samples!r}")
     if max_samples < 2:
@@ -190,8 +193,8 @@ def median_gamma(
         raise ValueError(f"X has {len(x)} rows; a distance needs 2")
     if len(x) > max_samples:
         x = x[check_random_state(random_state).choice(len(x), int(max_samples), replace=False)]
-    means, traces = x.mean.astype(np.float64), x.covariances.trace()
-    means -= means.mean(axis=0)
+    means, traces = moments_of(x)
+    means = means - means.mean(axis=0, dtype=np.float64)
     size = np.einsum("nd,nd->n", means, means) + traces
     rows, columns = np.triu_indices(len(x), k=1)
     distances = size[:, np.newaxis] + size - 2.0 * means @ means.T
@@ -201,19 +204,19 @@ def median_gamma(
     return 1.0 / median
 
 
-def _variance(X: Gaussians, weights: Array | None) -> float:
+def _variance(X: Examples, weights: Array | None) -> float:
     """Return the variance of all values: of the means, plus the mean trace per feature."""
     if len(X) == 0:
         return 1.0
-    of_features = X.mean.mean(axis=1, dtype=np.float64)
-    centre = np.average(of_features, weights=weights)
-    spreads = np.square(X.mean - centre, dtype=np.float64).mean(axis=1)
-    return float(np.average(spreads + X.covariances.trace() / X.shape[1], weights=weights))
+    means, traces = moments_of(X)
+    centre = np.average(means.mean(axis=1, dtype=np.float64), weights=weights)
+    spreads = np.square(means - centre, dtype=np.float64).mean(axis=1)
+    return float(np.average(spreads + traces / X.shape[1], weights=weights))
 
 
-def _as_partner(Y: Gaussians | ArrayLike, X: Gaussians) -> Gaussians:
+def _as_partner(Y: Examples | ArrayLike, X: Examples) -> Examples:
     try:
-        y = as_gaussians(Y)
+        y = as_examples(Y)
     except ValueError as error:
         message = str(error)
         raise ValueError("Y" + message[1:] if message.startswith("X ") else message) from None
@@ -235,7 +238,7 @@ def _check_kernel(kind: Any, degree: Any, coef0: Any) -> None:
         raise ValueError(f"coef0 must be >= 0 and finite, got {coef0!r}")
 
 
-def _check_diagonal(diagonal: Any, kind: str, Y: Gaussians | None, normalize: Any) -> None:
+def _check_diagonal(diagonal: Any, kind: str, Y: Examples | None, normalize: Any) -> None:
     if not isinstance(normalize, bool | np.bool_):
         raise TypeError(f"normalize must be True or False, got {normalize!r}")
     if not isinstance(diagonal, str) or diagonal not in _DIAGONALS:

@@ -21,6 +21,7 @@ using halosvm::GramTarget;
 using halosvm::Index;
 using halosvm::KernelKind;
 using halosvm::Matrix;
+using halosvm::Mixtures;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::error_of;
@@ -31,7 +32,8 @@ Table table_of(const Matrix& m) { return {m.data(), m.rows(), m.cols()}; }
 
 GramTarget target_of(Matrix& out) { return {out.data(), nullptr, out.cols()}; }
 
-Matrix gram_of(const ExpectedKernel& kernel, const Gaussians& X, const Gaussians& Y, const Execution& execution = {}) {
+template <class Examples>
+Matrix gram_of(const ExpectedKernel& kernel, const Examples& X, const Examples& Y, const Execution& execution = {}) {
   Matrix out(X.n_samples(), Y.n_samples());
   if (&X == &Y) {
     gram(kernel, X, target_of(out), execution);
@@ -166,6 +168,58 @@ TEST_CASE("progress ends below one and the caller can stop") {
   REQUIRE(seen.size() == 3);
   CHECK(seen[0] < seen[2]);
   CHECK(seen[2] < 1.0);
+}
+
+TEST_CASE("kernels of mixtures are weighted sums over their components, also of mixtures larger than a tile") {
+  const std::vector<Index> offsets{0, 1, 4, 90, 92, 300, 303};
+  const Index n = static_cast<Index>(offsets.size()) - 1;
+  const Index d = 3;
+  const Matrix means = oracle::Random(11).normal_matrix(offsets.back(), d);
+  Matrix membership = Matrix::Zero(n, offsets.back());
+  Vector weights(offsets.back());
+  for (Index i = 0; i < n; ++i) {
+    const Index begin = offsets[static_cast<std::size_t>(i)];
+    const Index count = offsets[static_cast<std::size_t>(i) + 1] - begin;
+    const Vector each = Vector::LinSpaced(count, 1.0, 2.0);
+    weights.segment(begin, count) = each / each.sum();
+    membership.row(i).segment(begin, count) = weights.segment(begin, count).transpose();
+  }
+  for (const auto& batch : oracle::all_batches(offsets.back(), d, 12)) {
+    const Gaussians components(table_of(means), batch.covariances);
+    const Mixtures X(components, offsets.data(), n, weights.data());
+    for (ExpectedKernel kernel : kernels(d)) {
+      const Matrix expected = membership * gram_of(kernel, components, components) * membership.transpose();
+      const Matrix K = gram_of(kernel, X, X);
+      CAPTURE(batch.name);
+      CHECK((K - expected).cwiseAbs().maxCoeff() <= 1e-12 * expected.cwiseAbs().maxCoeff());
+      CHECK(K == K.transpose());
+      CHECK(K == gram_of(kernel, X, X, {5, {}}));
+      CHECK((K.diagonal() - halosvm::gram_diagonal(kernel, X, {})).cwiseAbs().maxCoeff() <=
+            1e-12 * K.diagonal().cwiseAbs().maxCoeff());
+      Matrix mixed(n, components.n_samples());
+      gram(kernel, X, components, target_of(mixed), {});
+      CHECK((mixed * membership.transpose() - expected).cwiseAbs().maxCoeff() <=
+            1e-12 * expected.cwiseAbs().maxCoeff());
+      kernel.normalize = true;
+      CHECK((gram_of(kernel, X, X).diagonal().array() - 1.0).abs().maxCoeff() <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("mixtures whose offsets or weights make no sense are refused by name") {
+  oracle::BatchMaker<double> maker(3, 2, 7);
+  const Matrix means = Matrix::Zero(3, 2);
+  const auto batch = maker.full();
+  const Gaussians components(table_of(means), batch.covariances);
+  const auto error = [&](const std::vector<Index>& offsets, const std::vector<double>& weights) {
+    const Index n = static_cast<Index>(offsets.size()) - 1;
+    return error_of([&] { Mixtures(components, offsets.data(), n, weights.data()); });
+  };
+  CHECK(error({0, 2}, {0.5, 0.5, 1.0}) == "offsets has 2 rows, components has 3");
+  CHECK(error({1, 3}, {0.5, 0.5, 1.0}) == "offsets must begin with 0");
+  CHECK(error({0, 3, 3}, {0.5, 0.4, 0.1}) == "offsets of mixture 1 leave it no component");
+  CHECK(error({0, 2, 3}, {1.5, -0.5, 1.0}) == "weights row 1 is -0.5; it must be >= 0");
+  CHECK(error({0, 2, 3}, {0.5, 0.4, 1.0}) == "weights of mixture 0 have the sum 0.9; it must be 1");
 }
 
 TEST_CASE("parameters out of range are refused by name") {

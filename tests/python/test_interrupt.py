@@ -22,7 +22,7 @@ LONGEST = 2.0
 SCRIPT = """
 import json, os, signal, threading, time, warnings
 import numpy as np
-from halosvm import Covariances, Gaussians, UncertainSVC, expected_kernel
+from halosvm import Covariances, GaussianMixtures, Gaussians, UncertainSVC, _core, expected_kernel
 
 warnings.simplefilter("ignore")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs
@@ -99,9 +99,13 @@ for name, data, kind in (
     ("expected kernel, laplacian", X[:8000], "laplacian"),
     ("expected kernel, full", dense, "rbf"),
     ("expected kernel, full polynomial", dense, "poly"),
+    ("expected kernel, mixtures", GaussianMixtures(X[:16000], np.full(16000, 0.5), 2), "rbf"),
 ):
     out = np.empty((len(data), len(data)), np.float32)
     interrupt(name, lambda: expected_kernel(data, kind=kind, gamma=1.0, out=out))
+some, many, ones = X[:9].core_view(), X[:20000].core_view(), np.ones((1, 20000))
+spread = lambda: _core.expansion_variance(some, many, ones, np.ones(1))
+interrupt("spread of a kernel expansion", spread)
 print("\\n" + json.dumps(results))  # a signal may have cut a line of progress
 """
 
@@ -139,6 +143,8 @@ CALLS = (
     "expected kernel, laplacian",
     "expected kernel, full",
     "expected kernel, full polynomial",
+    "expected kernel, mixtures",
+    "spread of a kernel expansion",
 )
 
 

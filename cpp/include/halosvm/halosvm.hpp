@@ -10,6 +10,7 @@
 #include "halosvm/covariance/zero.hpp"
 #include "halosvm/subspace.hpp"
 #include "halosvm/gaussians.hpp"
+#include "halosvm/mixtures.hpp"
 #include "halosvm/kernel.hpp"
 #include "halosvm/loss.hpp"
 #include "halosvm/objective.hpp"

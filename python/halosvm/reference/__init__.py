@@ -6,7 +6,7 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     kernels    Gaussians -> Gram matrix of an expected kernel
 """
 
-from .kernels import expected_kernel
+from .kernels import expansion_variance, expected_kernel, mixture_kernel
 from .linear import (
     LOSSES,
     bilinear,
@@ -41,12 +41,14 @@ __all__ = [
     "decision_function",
     "decision_std",
     "exact_bias",
+    "expansion_variance",
     "expected_hinge",
     "expected_kernel",
     "expected_platt_probability",
     "fit_platt",
     "hessian_vector",
     "hinge",
+    "mixture_kernel",
     "normal_tail",
     "objective_and_gradient",
     "platt_probability",

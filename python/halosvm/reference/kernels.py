@@ -12,7 +12,7 @@ PK is Chen, Georgiou, Tannenbaum, "Probabilistic kernel support vector machines"
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import erfcx
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from halosvm.gaussians import Gaussians
+    from halosvm.mixtures import GaussianMixtures
 
 
 class _Parts(NamedTuple):
@@ -52,6 +53,48 @@ def expected_kernel(
         return np.exp(np.stack([log_row(x.row(i), y) for i in range(len(X))]))
     order, constant = (1, 0.0) if kind == "linear" else (degree, coef0)
     return np.stack([_polynomial(x.row(i), y, order, constant) for i in range(len(X))])
+
+
+def mixture_kernel(X: GaussianMixtures, Y: GaussianMixtures | None = None, **kernel: Any) -> Array:
+    """Return the Gram matrix of mixtures: sum_ab pi_a pi_b k(P_a, Q_b)."""
+    A, B = (_membership(mixtures) for mixtures in (X, X if Y is None else Y))
+    K = expected_kernel(X.components, None if Y is None else Y.components, **kernel)
+    return A @ K @ B.T
+
+
+def _membership(X: GaussianMixtures) -> Array:
+    """Return (n, n_components_total): the weight of each component in its mixture, else 0."""
+    weights = np.zeros((len(X), len(X.weights)))
+    owner = np.repeat(np.arange(len(X)), np.diff(X.offsets))
+    weights[owner, np.arange(len(owner))] = X.weights
+    return weights
+
+
+def expansion_variance(
+    X: Gaussians, Z: Gaussians, coefficients: Array, *, gamma: ArrayLike
+) -> Array:
+    """Return Var f_p(x) over x ~ N(mu_i, S_i), (n, p), of f_p(x) = sum_j c_pj E k(x, z_j), rbf.
+
+    With the densities of (x - z_j, x - z_l): E h_j h_l = |C|^-1/2 exp(-1/2 D'C^-1 D) where
+    C = [[I + S + T_j, S], [S, I + S + T_l]] and D = (mu - z_j, mu - z_l); the variance is
+    c'(G - g g')c. It loses digits where S is small.
+    """
+    scale = np.broadcast_to(np.sqrt(2.0 * np.asarray(gamma)), X.shape[1])
+    n = len(scale)
+    T = np.eye(n) + Z.covariances.to_full() * np.outer(scale, scale)
+    C, out = np.empty((len(Z), 2 * n, 2 * n)), np.empty((len(X), len(coefficients)))
+    for i, S in enumerate(X.covariances.to_full() * np.outer(scale, scale)):
+        d = np.subtract(X.mean[i], Z.mean, dtype=np.float64) * scale
+        g = np.exp(-0.5 * _quadratic_and_log_determinant(S + T, d))
+        G = np.empty((len(Z), len(Z)))
+        C[:, :n, n:] = C[:, n:, :n] = S
+        C[:, n:, n:] = S + T
+        for j, row in enumerate(G):
+            C[:, :n, :n] = S + T[j]
+            D = np.hstack([np.broadcast_to(d[j], d.shape), d])
+            row[:] = np.exp(-0.5 * _quadratic_and_log_determinant(C, D))
+        out[i] = np.einsum("pj,jl,pl->p", coefficients, G - np.outer(g, g), coefficients)
+    return out
 
 
 def _log_rbf(x: _Parts, y: _Parts) -> Array:

@@ -1,0 +1,178 @@
+#include "expansion.hpp"
+#include "expansion_parts.hpp"
+
+#include <Eigen/Cholesky>
+#include <Eigen/LU>
+
+#include <vector>
+
+namespace halosvm::kernels {
+namespace {
+
+/// What a pair needs of one of its two examples: B = diag(b) + W W' with W = [F R] for x ~ N(mu, diag(s) + R R').
+struct Section {
+  Parts parts;
+  Vector A;  ///< 1 + v
+  Vector b;  ///< A + s
+  MatrixXd W;
+  MatrixXd Z;                  ///< W'diag(b)^-1 W
+  Eigen::LLT<MatrixXd> inner;  ///< of I + Z
+  Vector a;                    ///< B^-1 d
+  Vector Sa;                   ///< S B^-1 d
+  double exponent = 0.0;       ///< 1/2 (log |B| + d'B^-1 d)
+
+  void turn(const Parts& x) {
+    A = 1.0 + parts.v.array();
+    b = A + x.v;
+    W.resize(b.size(), parts.F.cols() + x.F.cols());
+    W.leftCols(parts.F.cols()) = parts.F;
+    W.rightCols(x.F.cols()) = x.F;
+    const MatrixXd weighted = b.cwiseInverse().asDiagonal() * W;
+    Z.noalias() = W.transpose() * weighted;
+    const Vector d = x.mean - parts.mean;
+    a = d.cwiseQuotient(b);
+    double logs = (b.array() - 1.0).log1p().sum();
+    if (W.cols() > 0) {
+      inner.compute(MatrixXd::Identity(W.cols(), W.cols()) + Z);
+      logs += 2.0 * inner.matrixLLT().diagonal().array().log().sum();
+      a -= weighted * inner.solve(weighted.transpose() * d);
+    }
+    Sa = x.v.cwiseProduct(a) + x.F * (x.F.transpose() * a);
+    exponent = 0.5 * (logs + not_negative(d.dot(a)));
+  }
+};
+
+/// Any covariances in parts. C = C_d + W P W' with W = diag(W_j, W_l): C_d holds the diagonals of B_j, S and B_l, and P
+/// is I, with another I where R of one row of blocks meets R of the other. Without what couples the two rows it is
+/// diag(B_j, B_l), so that everything follows from the small change that coupling makes in P W'C_d^-1 W.
+class FactorMoments final : public PairMoments {
+ public:
+  explicit FactorMoments(const Side& z) : side_(z) {}
+  Index strip_rows() const override { return 16; }
+
+  void load(const Block& x) override { x_.load(x, 0); }
+
+  void fill(const Rows& rows, const Rows& columns, PairTile& out, Checkpoint& checkpoint) override {
+    if (rows.begin == columns.begin) turn(rows, rows_, checkpoint);
+    if (rows.begin != columns.begin) turn(columns, columns_, checkpoint);
+    const std::vector<Section>& others = rows.begin == columns.begin ? rows_ : columns_;
+    set_exponents(rows_, rows.count, out.row_exponents);
+    set_exponents(others, columns.count, out.column_exponents);
+    out.first.resize(rows.count, columns.count);
+    out.rest.resize(rows.count, columns.count);
+    for (Index i = 0; i < rows.count; ++i) {
+      for (Index j = 0; j < columns.count; ++j) {
+        checkpoint();
+        pair(rows_[static_cast<std::size_t>(i)], others[static_cast<std::size_t>(j)], out.first(i, j), out.rest(i, j));
+      }
+    }
+  }
+
+  void add_gradients(const Matrix& weights, Matrix& gradients) const override {
+    for (Index i = 0; i < weights.cols(); ++i) {
+      gradients.noalias() += weights.col(i) * rows_[static_cast<std::size_t>(i)].a.transpose();
+    }
+  }
+
+  double spread(const Vector& g) const override {
+    return x_.v.dot(g.cwiseAbs2()) + (x_.F.transpose() * g).squaredNorm();
+  }
+
+ private:
+  void turn(const Rows& strip, std::vector<Section>& sections, Checkpoint& checkpoint) {
+    block_.load(side_, strip.begin, strip.count);
+    sections.resize(static_cast<std::size_t>(strip.count));
+    for (Index i = 0; i < strip.count; ++i) {
+      checkpoint();
+      Section& section = sections[static_cast<std::size_t>(i)];
+      section.parts.load(block_, i);
+      section.turn(x_);
+    }
+  }
+
+  static void set_exponents(const std::vector<Section>& sections, Index count, Vector& out) {
+    out.resize(count);
+    for (Index i = 0; i < count; ++i) out(i) = sections[static_cast<std::size_t>(i)].exponent;
+  }
+
+  void pair(const Section& j, const Section& l, double& first, double& rest) {
+    const Eigen::ArrayXd s = x_.v.array();
+    const Eigen::ArrayXd q = j.A.array() * l.A.array() + s * (j.A + l.A).array();
+    const Eigen::ArrayXd e = s * (s / q);
+    const Vector v_j = (l.b.array() * l.Sa.array() - s * j.Sa.array()) / q;  // C_d^-1 y
+    const Vector v_l = (j.b.array() * j.Sa.array() - s * l.Sa.array()) / q;
+    first = j.a.dot(l.Sa);
+    double lambda = e.log1p().sum();
+    double rho = l.Sa.dot(v_j) + j.Sa.dot(v_l);
+    if (j.W.cols() + l.W.cols() > 0) {
+      set_change(j, l, s, q, e);
+      const double log_change = factor_change();
+      lambda -= log_change;
+      rho -= coupled_quadratic(j, l, v_j, v_l);
+    }
+    rest = 0.5 * (lambda - rho);
+  }
+
+  /// change_ = (I + Z_0)^-1 (P W'C_d^-1 W - Z_0), with Z_0 = diag(Z_j, Z_l).
+  void set_change(const Section& j, const Section& l, const Eigen::ArrayXd& s, const Eigen::ArrayXd& q,
+                  const Eigen::ArrayXd& e) {
+    const Index n_j = j.W.cols();
+    const Index n_l = l.W.cols();
+    change_.setZero(n_j + n_l, n_j + n_l);
+    if (s.maxCoeff() > 0.0) {
+      change_.topLeftCorner(n_j, n_j) = j.W.transpose() * (e / j.b.array()).matrix().asDiagonal() * j.W;
+      change_.bottomRightCorner(n_l, n_l) = l.W.transpose() * (e / l.b.array()).matrix().asDiagonal() * l.W;
+      change_.topRightCorner(n_j, n_l) = j.W.transpose() * (-s / q).matrix().asDiagonal() * l.W;
+      change_.bottomLeftCorner(n_l, n_j) = change_.topRightCorner(n_j, n_l).transpose();
+    }
+    const Index r = x_.F.cols();
+    if (r > 0) {
+      shared_ = change_;  // rows of R, which the coupling exchanges
+      shared_.topLeftCorner(n_j, n_j) += j.Z;
+      shared_.bottomRightCorner(n_l, n_l) += l.Z;
+      change_.middleRows(n_j - r, r) += shared_.bottomRows(r);
+      change_.bottomRows(r) += shared_.middleRows(n_j - r, r);
+    }
+    if (n_j > 0) j.inner.solveInPlace(change_.topRows(n_j));
+    if (n_l > 0) l.inner.solveInPlace(change_.bottomRows(n_l));
+  }
+
+  /// log |I + change_|; keeps the factors of that matrix.
+  double factor_change() {
+    const Index size = change_.rows();
+    exchanged_.compute(MatrixXd::Identity(size, size) + change_);
+    const std::optional<double> near = log_near_identity(change_);
+    return near ? *near : exchanged_.matrixLU().diagonal().cwiseAbs().array().log().sum();
+  }
+
+  /// u'(I + P W'C_d^-1 W)^-1 P u for u = W'v.
+  double coupled_quadratic(const Section& j, const Section& l, const Vector& v_j, const Vector& v_l) {
+    const Index n_j = j.W.cols();
+    const Index n_l = l.W.cols();
+    const Index r = x_.F.cols();
+    Vector u(n_j + n_l);
+    u.head(n_j) = j.W.transpose() * v_j;
+    u.tail(n_l) = l.W.transpose() * v_l;
+    Vector coupled = u;
+    coupled.segment(n_j - r, r) += u.tail(r);
+    coupled.tail(r) += u.segment(n_j - r, r);
+    if (n_j > 0) coupled.head(n_j) = j.inner.solve(coupled.head(n_j));
+    if (n_l > 0) coupled.tail(n_l) = l.inner.solve(coupled.tail(n_l));
+    return u.dot(exchanged_.solve(coupled));
+  }
+
+  const Side& side_;
+  Parts x_;
+  Block block_;
+  std::vector<Section> rows_;
+  std::vector<Section> columns_;
+  MatrixXd change_;
+  MatrixXd shared_;
+  Eigen::PartialPivLU<MatrixXd> exchanged_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairMoments> make_factor_moments(const Side& z) { return std::make_unique<FactorMoments>(z); }
+
+}  // namespace halosvm::kernels

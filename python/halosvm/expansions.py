@@ -1,0 +1,257 @@
+"""The spread of a kernel machine's decision value over an uncertain example.
+
+f(x) = sum_j c_j h_j(x) with h_j(x) = E k(x, z) over z ~ Z_j; examples x ~ X_i and support examples
+Z_j enter, the standard deviation of f(x) leaves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from halosvm import _core
+from halosvm.covariance_arrays import factor_groups
+from halosvm.estimator import GaussianEstimator
+from halosvm.gaussians import Gaussians
+from halosvm.mixtures import GaussianMixtures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.covariances import Covariances
+    from halosvm.mixtures import Examples
+
+    Array = NDArray[np.float64]
+
+_BLOCK = 2**22  # numbers of dense matrices that are held at a time
+
+
+class _Kernel(NamedTuple):
+    """The parameters of `expected_kernel` that a spread depends on."""
+
+    kind: str
+    gamma: Array
+    degree: int
+    coef0: float
+    normalize: bool
+
+
+class KernelExpansion(GaussianEstimator):
+    """Scores f(x) = sum_j c_j h_j(x) + b; base class of the kernel machines."""
+
+    _example_types = (Gaussians, GaussianMixtures)
+
+    kernel: str
+    degree: int
+    coef0: float
+    normalize: bool
+    n_threads: int | None
+    classes_: NDArray[Any]
+    gamma_: Array
+    support_gaussians_: Examples
+    _pairs: Array
+
+    def decision_std(
+        self,
+        X: Examples | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        r"""Return the standard deviation of the decision value over each uncertain example.
+
+        The decision value f(x) is a function of the point x, the support examples being what they
+        are; this is its standard deviation over :math:`x \sim X_i`, exactly 0 for a certain
+        example, and in closed form for the kernels "rbf", "linear" and "poly" of degree 1 or 2. It
+        keeps its digits however small the covariances are. f(x) is not Gaussian. With
+        ``normalize=True``, "rbf" only, it is divided by the root of the kernel of X_i with itself,
+        as the decision value is.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`; those without covariances are certain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_pairs)
+            Of more than two classes, that of the decision value of each pair of classes, in the
+            order of `intercept_`.
+
+        Raises
+        ------
+        ValueError
+            For kernels without closed form.
+
+        Notes
+        -----
+        For m support examples and d features an example costs, with "rbf": O(m^2 d) if all
+        covariances are zero, isotropic or diagonal; O(m^2 r^3) if its own are factors of rank r
+        without a diagonal, or with full matrices, where r is d; else O(m^2 (d r^2 + r^3)) for the
+        ranks r of both sides together. With "poly" of degree 2: O(d^2) for each pair of classes,
+        O(d^3) for full matrices.
+        """
+        check_is_fitted(self)
+        std = expansion_std(
+            self._read_data(X, X_std, X_cov),
+            self.support_gaussians_,
+            self._pairs,
+            kind=self.kernel,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+            normalize=self.normalize,
+            n_threads=self.n_threads,
+        )
+        return std[:, 0] if len(self.classes_) == 2 else std
+
+
+def expansion_std(
+    X: Examples,
+    Z: Examples,
+    coefficients: Array,
+    *,
+    kind: str,
+    gamma: Array,
+    degree: int,
+    coef0: float,
+    normalize: bool,
+    n_threads: int | None,
+) -> Array:
+    """Return the standard deviations of sum_j c_pj h_j(x) over x ~ X_i, (n_samples, n_problems).
+
+    Parameters
+    ----------
+    X, Z : Gaussians or GaussianMixtures
+        Examples, and the support examples.
+    coefficients : ndarray of shape (n_problems, n_support)
+        The c.
+    kind, gamma, degree, coef0, normalize, n_threads
+        Of the kernel, as in `expected_kernel`; gamma is an array.
+
+    Raises
+    ------
+    ValueError
+        For a kernel without closed form.
+    """
+    kernel = _Kernel(kind, gamma, degree, coef0, normalize)
+    _require_closed_form(kernel)
+    if kind == "rbf":
+        variance = _core.expansion_variance(
+            X.core_view(), Z.core_view(), coefficients, gamma, bool(normalize), n_threads or 0
+        )
+        return np.sqrt(variance)
+    if isinstance(Z, GaussianMixtures):
+        coefficients = Z.weights * np.repeat(coefficients, np.diff(Z.offsets), axis=1)
+        Z = Z.components
+    moments = _quadratic_moments if kind == "poly" and degree == 2 else _linear_moments
+    points = X.components if isinstance(X, GaussianMixtures) else X
+    means, variances = moments(points, Z, coefficients, kernel)
+    if isinstance(X, GaussianMixtures):
+        centres = X.sums(X.weights[:, np.newaxis] * means)
+        variances = variances + np.square(means - np.repeat(centres, np.diff(X.offsets), axis=0))
+        variances = X.sums(X.weights[:, np.newaxis] * variances)
+    return np.sqrt(np.maximum(variances, 0.0))
+
+
+def _require_closed_form(kernel: _Kernel) -> None:
+    if kernel.kind == "laplacian" or (kernel.kind == "poly" and kernel.degree > 2):
+        name = kernel.kind if kernel.kind == "laplacian" else f"poly of degree {kernel.degree}"
+        raise ValueError(
+            f"kernel {name} has no closed form of the standard deviation; rbf, linear and poly of "
+            "degree 1 and 2 have one"
+        )
+    if kernel.normalize and kernel.kind != "rbf":
+        raise ValueError(
+            f"normalize=True with kernel {kernel.kind} has no standard deviation in closed form: "
+            "it divides also certain points, each by a number of its own; rbf has one"
+        )
+
+
+def _linear_moments(
+    X: Gaussians, Z: Gaussians, weights: Array, kernel: _Kernel
+) -> tuple[Array, Array]:
+    """Return means, less a constant, and variances of w'x with w = sum_j c_j z_j, scaled."""
+    scale = kernel.gamma if kernel.kind == "poly" else 1.0
+    w = np.ascontiguousarray((weights @ Z.mean) * scale)
+    std = _core.decision_std(X.covariances.core_view(), w)
+    return X.mean @ w.T, np.square(std)
+
+
+def _quadratic_moments(
+    X: Gaussians, Z: Gaussians, weights: Array, kernel: _Kernel
+) -> tuple[Array, Array]:
+    """Return means, less a constant, and variances of x'M x + k'x.
+
+    (x'G z + c)^2 over z ~ N(z_j, T_j), with G = diag(gamma), makes
+    M = G sum_j c_j (z_j z_j' + T_j) G and k = 2 c G sum_j c_j z_j. The mean is
+    tr(M S) + mu'M mu + k'mu, the variance 2 tr(M S M S) + v'S v with v = 2 M mu + k.
+    """
+    n, d = X.shape
+    gamma = np.broadcast_to(kernel.gamma, d)
+    means, variances = np.empty((n, len(weights))), np.empty((n, len(weights)))
+    for p, c in enumerate(weights):
+        M = (Z.mean.T * c) @ Z.mean + _weighted_sum(Z.covariances, c)
+        M *= np.outer(gamma, gamma)
+        k = 2.0 * kernel.coef0 * gamma * (c @ Z.mean)
+        product = X.mean @ M
+        v = 2.0 * product + k
+        trace, squared, slope = _traces(X.covariances, M, v)
+        means[:, p] = trace + np.einsum("nd,nd->n", product, X.mean) + X.mean @ k
+        variances[:, p] = 2.0 * squared + slope
+    return means, variances
+
+
+def _weighted_sum(covariances: Covariances, weights: Array) -> Array:
+    """Return sum_j c_j S_j, (d, d)."""
+    d = covariances.n_features
+    if covariances.kind in ("zero", "isotropic", "diagonal"):
+        return np.diag(weights @ covariances.variances())
+    total = np.zeros((d, d))
+    for rows in _blocks(len(covariances), d):
+        total += np.tensordot(weights[rows], covariances[rows].to_full(), 1)
+    return total
+
+
+def _traces(covariances: Covariances, M: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Return tr(M S), tr(M S M S) and v'S v of each covariance; v has a row for each.
+
+    With S = diag(s) + F F' the second is s'(M o M) s + 2 s'|M F|^2 + |F'M F|^2.
+    """
+    n, d = covariances.shape
+    if covariances.kind == "full":
+        trace, squared, slope = np.empty(n), np.empty(n), np.empty(n)
+        for rows in _blocks(n, d):
+            S = covariances[rows].to_full()
+            MS = M @ S
+            trace[rows] = np.einsum("nii->n", MS)
+            squared[rows] = np.einsum("nij,nji->n", MS, MS)
+            slope[rows] = np.einsum("ni,nij,nj->n", v[rows], S, v[rows], optimize=True)
+        return trace, squared, slope
+    s = np.zeros((n, d))
+    if covariances.kind != "low_rank":
+        s = covariances.variances()
+    elif covariances.diagonal_values is not None:
+        s = covariances.diagonal_values.astype(np.float64)
+    trace = s @ M.diagonal()
+    squared = np.einsum("nd,nd->n", s @ np.square(M), s)
+    slope = np.einsum("nd,nd->n", s, np.square(v))
+    if covariances.kind == "low_rank":
+        for group, F in factor_groups(covariances):
+            MF = M @ F
+            inner = F.transpose(0, 2, 1) @ MF
+            trace[group] += np.einsum("nrr->n", inner)
+            squared[group] += 2.0 * np.einsum("nd,ndr->n", s[group], np.square(MF))
+            squared[group] += np.square(inner).sum(axis=(1, 2))
+            slope[group] += np.square(np.einsum("ndr,nd->nr", F, v[group])).sum(axis=1)
+    return trace, squared, slope
+
+
+def _blocks(n: int, d: int) -> Iterator[slice]:
+    step = max(1, _BLOCK // (d * d))
+    for begin in range(0, n, step):
+        yield slice(begin, min(begin + step, n))
