@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from halosvm.estimator import GaussianEstimator
 from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.level2 import check_level2, resolve_tau
 from halosvm.targets import encode_labels, raw_weights
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     diagonal : {"product", "unit"}, default="product"
         Diagonal of the Gram matrix that is trained on, as in `expected_kernel`: "unit" adds a ridge
         to each uncertain example. Predictions use the product formula always.
+    level2, tau
+        The level-2 kernel of `expected_kernel`, a Gaussian of the distances by the expected kernel.
+        Decision values are no expectations then. "median" is that of the training examples by their
+        weights, in predictions too.
     tol : float, default=1e-3
         Tolerance of the dual solver.
     max_iter : int, default=-1
@@ -76,6 +81,8 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         Intercepts, one for each pair of classes.
     gamma_ : ndarray of shape (1,) or (n_features,)
         The gamma in use.
+    tau_ : float or None
+        The tau in use, None without a level-2 kernel.
     n_iter_ : int
         Largest number of iterations among the pairs of classes.
     n_features_in_ : int
@@ -113,6 +120,8 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         coef0: float = 1.0,
         diagonal: str = "product",
         normalize: bool = False,
+        level2: str | None = None,
+        tau: float | str = "median",
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float = 200,
@@ -126,6 +135,8 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         self.coef0 = coef0
         self.diagonal = diagonal
         self.normalize = normalize
+        self.level2 = level2
+        self.tau = tau
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
@@ -178,6 +189,10 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
             data, y, weights = data[used], y[used], weights[used]
         _require_memory(len(data))
         self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
+        check_level2(self.level2, self.tau, self.diagonal)
+        self.tau_ = None
+        if self.level2 is not None:
+            self.tau_ = resolve_tau(self.tau, data, lambda X: self._kernel(X, None), weights)
         gram = self._kernel(data, None, diagonal=self.diagonal)
         dual = SVC(
             C=self.C,
@@ -277,6 +292,8 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
             coef0=self.coef0,
             diagonal=diagonal,
             normalize=self.normalize,
+            level2=None if self.tau_ is None else "gaussian",
+            tau=self.tau_ or "median",
             n_threads=self.n_threads,
         )
 

@@ -6,7 +6,7 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     kernels    Gaussians -> Gram matrix of an expected kernel
 """
 
-from .kernels import expected_kernel
+from .kernels import expected_kernel, level2_kernel
 from .linear import (
     LOSSES,
     bilinear,
@@ -47,6 +47,7 @@ __all__ = [
     "fit_platt",
     "hessian_vector",
     "hinge",
+    "level2_kernel",
     "normal_tail",
     "objective_and_gradient",
     "platt_probability",
