@@ -8,6 +8,7 @@ from halosvm.calibration import PlattScaling
 from halosvm.config import show_config
 from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
+from halosvm.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel_svc import UncertainKernelSVC
 from halosvm.kernels import expected_kernel, median_gamma
 from halosvm.model_file import load_model, save_model
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Covariances",
     "Gaussians",
+    "IsotropicKernelSVC",
     "PlattScaling",
     "UncertainKernelSVC",
     "UncertainSVC",

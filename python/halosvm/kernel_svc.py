@@ -5,8 +5,6 @@ Gaussians and labels enter; support Gaussians, their coefficients, and decision 
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +17,7 @@ from halosvm.estimator import GaussianEstimator
 from halosvm.kernels import expected_kernel, resolve_gamma
 from halosvm.level2 import check_level2, resolve_tau
 from halosvm.targets import encode_labels, raw_weights
+from halosvm.training_gram import require_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,7 +186,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
             # `SVC` drops these itself, but then counts support examples among the rest.
             used = np.flatnonzero(weights)
             data, y, weights = data[used], y[used], weights[used]
-        _require_memory(len(data))
+        require_memory(len(data))
         self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
         check_level2(self.level2, self.tau, self.diagonal)
         self.tau_ = None
@@ -314,27 +313,3 @@ def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:
         row[of_class[i]] = dual_coef[j - 1, of_class[i]]
         row[of_class[j]] = dual_coef[i, of_class[j]]
     return pairs
-
-
-def _require_memory(n_samples: int) -> None:
-    """Raise MemoryError unless the Gram matrix of that many examples fits into free memory."""
-    needed, free = 8 * n_samples**2, _free_memory()
-    if needed > free:
-        raise MemoryError(
-            f"X has {n_samples} rows: their Gram matrix takes {needed / 1e9:.2g} GB, and "
-            f"{free / 1e9:.2g} GB of memory are free"
-        )
-
-
-def _free_memory() -> float:
-    """Return the bytes that can be allocated without swapping; infinity if that is unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        fields = {line.split(":")[0]: line.split()[1] for line in lines}
-        return 1024.0 * int(fields["MemAvailable"])
-    except (OSError, KeyError, IndexError):
-        pass
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -13,7 +13,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from halosvm import Covariances, Gaussians, UncertainKernelSVC, expected_kernel, kernel_svc
+from halosvm import (
+    Covariances,
+    Gaussians,
+    UncertainKernelSVC,
+    expected_kernel,
+    kernel_svc,
+    training_gram,
+)
 
 
 # One of the checks wants weights to equal repeated rows to seven digits: a matter of the tolerance.
@@ -158,10 +165,13 @@ def test_grid_search_over_gaussians(make_gaussians):
 
 def test_a_gram_matrix_beyond_memory_is_refused_before_anything_is_computed(monkeypatch):
     X = Gaussians(np.zeros((1000, 2)), cov=Covariances.zero(1000, 2))
-    monkeypatch.setattr(kernel_svc, "_free_memory", lambda: 7.9e6)
+    monkeypatch.setattr(training_gram, "free_memory", lambda: 7.9e6)
     monkeypatch.setattr(kernel_svc, "expected_kernel", lambda *a, **b: pytest.fail("computed"))
     model = UncertainKernelSVC()
-    with pytest.raises(MemoryError, match=r"X has 1000 rows: .* takes 0\.008 GB, and 0\.0079 GB"):
+    advice = r"at most 993 rows fit: train on a part of the rows, or use UncertainSVC"
+    with pytest.raises(
+        MemoryError, match=rf"X has 1000 rows: .* 0\.008 GB, and 0\.0079 GB.*{advice}"
+    ):
         model.fit(X, np.arange(1000) % 2)
     assert not hasattr(model, "n_features_in_")
 
