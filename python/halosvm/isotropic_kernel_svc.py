@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_memory
 
 from halosvm.covariances import Covariances
 from halosvm.estimator import GaussianEstimator
@@ -61,6 +61,9 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         their weights.
     solver, tol, max_iter, class_weight, fit_intercept, n_threads
         As in `UncertainSVC`, without the solver "sgd".
+    memory : str, path, joblib.Memory or None, default=None
+        Where to keep the decompositions of Gram matrices, as in `UncertainKernelSVC`: a search over
+        C or over the sizes of errors computes that of each fold once for each kernel.
 
     Attributes
     ----------
@@ -124,6 +127,7 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         class_weight: Mapping[Any, float] | str | None = None,
         fit_intercept: bool = True,
         n_threads: int | None = None,
+        memory: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -136,6 +140,7 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.n_threads = n_threads
+        self.memory = memory
 
     def fit(
         self,
@@ -194,7 +199,8 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         points = Gaussians(data.mean if len(used) == len(data) else data.mean[used])
         require_memory(len(points), _MATRICES)
         self.gamma_ = resolve_gamma(self.gamma, points, self.kernel, weights)
-        values, vectors = _decompose(self._kernel(points, None))
+        decompose = check_memory(self.memory).cache(_decompose_gram, ignore=["n_threads"])
+        values, vectors = decompose(points, self.n_threads, **self._parameters())
         scales = np.sqrt(values)
         linear = UncertainSVC(
             C=self.C,
@@ -236,8 +242,9 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         points, support = Gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
         values = np.empty((len(points), len(self.intercept_)))
         step = max(1, _BLOCK // max(1, len(support)))
+        options = {**self._parameters(), "n_threads": self.n_threads}
         for begin in range(0, len(points), step):
-            block = self._kernel(points[begin : begin + step], support)
+            block = expected_kernel(points[begin : begin + step], support, **options)
             values[begin : begin + step] = block @ self.dual_coef_.T + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -283,16 +290,14 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def _kernel(self, X: Gaussians, Y: Gaussians | None) -> Array:
-        return expected_kernel(
-            X,
-            Y,
-            kind=self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            n_threads=self.n_threads,
-        )
+    def _parameters(self) -> dict[str, Any]:
+        """Return the options of the kernel."""
+        return {
+            "kind": self.kernel,
+            "gamma": self.gamma_,
+            "degree": self.degree,
+            "coef0": self.coef0,
+        }
 
 
 def _argument(X: Any, X_std: Any) -> str:
@@ -314,8 +319,9 @@ def _feature_space_variances(data: Gaussians, argument: str) -> Array:
     return data.covariances.trace() / data.shape[1]
 
 
-def _decompose(K: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of K that are not rounding and their eigenvectors; overwrites K."""
+def _decompose_gram(X: Gaussians, n_threads: int | None, **options: Any) -> tuple[Array, Array]:
+    """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
+    K = expected_kernel(X, n_threads=n_threads, **options)
     if not np.isfinite(K).all():
         raise ValueError("X is so large that its kernel overflows; scale the features")
     values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")

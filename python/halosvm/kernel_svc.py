@@ -17,7 +17,7 @@ from halosvm.estimator import GaussianEstimator
 from halosvm.kernels import expected_kernel, resolve_gamma
 from halosvm.level2 import check_level2, resolve_tau
 from halosvm.targets import encode_labels, raw_weights
-from halosvm.training_gram import require_memory
+from halosvm.training_gram import require_memory, training_gram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +65,12 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         Factors for the weights of each class, as in `SVC`.
     n_threads : int or None, default=None
         Number of threads for kernels; None uses every processor this process may use.
+    memory : str, path, joblib.Memory or None, default=None
+        Where to keep Gram matrices of training examples, as in `Pipeline`: a search over C, `tol`
+        or `class_weight` computes that of each fold once for each kernel. Kernels of different
+        gamma share nothing: of uncertain examples the determinant and the quadratic form both
+        depend on gamma and the covariances together. A matrix takes 8 n_samples^2 bytes on disk, is
+        found by the content of its examples, and is not deleted; clear it after an upgrade.
 
     Attributes
     ----------
@@ -126,6 +132,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         cache_size: float = 200,
         class_weight: Mapping[Any, float] | str | None = None,
         n_threads: int | None = None,
+        memory: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -141,6 +148,7 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         self.cache_size = cache_size
         self.class_weight = class_weight
         self.n_threads = n_threads
+        self.memory = memory
 
     def fit(
         self,
@@ -191,8 +199,8 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         check_level2(self.level2, self.tau, self.diagonal)
         self.tau_ = None
         if self.level2 is not None:
-            self.tau_ = resolve_tau(self.tau, data, lambda X: self._kernel(X, None), weights)
-        gram = self._kernel(data, None, diagonal=self.diagonal)
+            self.tau_ = resolve_tau(self.tau, data, self._training_gram, weights)
+        gram = self._training_gram(data, **self._level2(), diagonal=self.diagonal)
         dual = SVC(
             C=self.C,
             kernel="precomputed",
@@ -276,25 +284,29 @@ class UncertainKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         data = self._read_data(X, X_std, X_cov)
         values = np.empty((len(data), len(self.intercept_)))
         step = max(1, _BLOCK // max(1, len(self.support_)))
+        options = {**self._parameters(), **self._level2(), "n_threads": self.n_threads}
         for begin in range(0, len(data), step):
-            block = self._kernel(data[begin : begin + step], self.support_gaussians_)
+            rows = data[begin : begin + step]
+            block = expected_kernel(rows, self.support_gaussians_, **options)
             values[begin : begin + step] = block @ self._pairs.T + self.intercept_
         return values
 
-    def _kernel(self, X: Gaussians, Y: Gaussians | None, diagonal: str = "product") -> Array:
-        return expected_kernel(
-            X,
-            Y,
-            kind=self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            diagonal=diagonal,
-            normalize=self.normalize,
-            level2=None if self.tau_ is None else "gaussian",
-            tau=self.tau_ or "median",
-            n_threads=self.n_threads,
-        )
+    def _training_gram(self, X: Gaussians, **options: Any) -> Array:
+        return training_gram(self.memory, X, self.n_threads, **self._parameters(), **options)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the options of the expected kernel."""
+        return {
+            "kind": self.kernel,
+            "gamma": self.gamma_,
+            "degree": self.degree,
+            "coef0": self.coef0,
+            "normalize": self.normalize,
+        }
+
+    def _level2(self) -> dict[str, Any]:
+        """Return the options of the level-2 kernel, if there is one."""
+        return {} if self.tau_ is None else {"level2": "gaussian", "tau": self.tau_}
 
 
 def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:

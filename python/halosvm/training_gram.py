@@ -1,9 +1,33 @@
-"""The Gram matrix of the training examples: whether it fits into memory, before it is computed."""
+"""The Gram matrix of the training examples: whether it fits into memory, and a cache for it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_memory
+
+from halosvm.kernels import expected_kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from halosvm.gaussians import Gaussians
+
+
+def training_gram(
+    memory: Any, X: Gaussians, n_threads: int | None, **options: Any
+) -> NDArray[np.float64]:
+    """Return `expected_kernel` of X with itself, from the cache if it was computed before."""
+    compute = check_memory(memory).cache(_compute, ignore=["n_threads"])
+    gram: NDArray[np.float64] = compute(X, n_threads, **options)
+    return gram
+
+
+def _compute(X: Gaussians, n_threads: int | None, **options: Any) -> NDArray[Any]:
+    return expected_kernel(X, n_threads=n_threads, **options)
 
 
 def require_memory(n_samples: int, matrices: int = 1) -> None:

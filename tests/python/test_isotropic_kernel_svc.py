@@ -3,8 +3,10 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
+from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import norm
@@ -274,6 +276,28 @@ def test_grid_search_cross_validation_and_pickling(moons):
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     np.testing.assert_array_equal(again.decision_function(X), search.decision_function(X))
     assert clone(IsotropicKernelSVC(max_iter=7)).max_iter == 7
+
+
+def test_a_search_over_c_decomposes_each_gram_matrix_once(moons, monkeypatch, tmp_path):
+    X, y, sigma = moons
+    decomposed = []
+
+    def count(K, **options):
+        decomposed.append(len(K))
+        return eigh(K, **options)
+
+    monkeypatch.setattr(isotropic_kernel_svc, "eigh", count)
+    grid, G = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, Gaussians(X, std=sigma)
+    plain = GridSearchCV(IsotropicKernelSVC(), grid, cv=3).fit(G, y)
+    assert len(decomposed) == 3 * 2 * 3 + 1
+    decomposed.clear()
+    memory = joblib.Memory(tmp_path, mmap_mode="r", verbose=0)
+    for data in (G, Gaussians(X, std=2.0 * sigma), G):
+        search = GridSearchCV(IsotropicKernelSVC(memory=memory), grid, cv=3).fit(data, y)
+    assert decomposed == [60] * 6 + [90]
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
+    )
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was(moons):
