@@ -76,6 +76,11 @@ class Settings:
     draws: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
     draw_repeats: int = 15
 
+    # Gram matrices and fits of kernel machines, and rows of the NumPy rival.
+    gram_shape: tuple[int, int] = (3000, 50)
+    factor_shape: tuple[int, int] = (2000, 784)
+    gram_rows: int = 100
+
     @classmethod
     def quick(cls) -> Settings:
         """Return sizes that take less than two minutes."""
@@ -94,4 +99,7 @@ class Settings:
             memory_shape=(100_000, 100),
             draws=(1, 10, 100, 1000),
             draw_repeats=9,
+            gram_shape=(1000, 50),
+            factor_shape=(300, 784),
+            gram_rows=20,
         )
