@@ -135,7 +135,7 @@ def _kernels(axes: Any, section: Section) -> None:
     places = np.arange(len(rows))
     axes.bar(places - 0.2, [row.ours for row in rows], 0.4, label="halosvm")
     axes.bar(places + 0.2, [row.theirs for row in rows], 0.4, label="NumPy, rbf_kernel, SVC")
-    names = [f"{row.case}\nagainst {row.rival}".replace(": ", "\n") for row in rows]
+    names = [f"{row.case.replace(': ', ', ')}, {row.rival}".replace(", ", "\n") for row in rows]
     axes.set_xticks(places, names, fontsize=6)
     axes.set(yscale="log", ylabel="seconds", title="Kernel machines")
     axes.legend(fontsize=8)
