@@ -77,6 +77,13 @@ def eeg() -> Clips:
     return Clips(train.frames + test.frames, np.concatenate([train.labels, test.labels]))
 
 
+def ionosphere() -> tuple[Array, NDArray[np.str_]]:
+    """Load 351 radar returns of 33 values, and whether each is good, "g", or bad, "b"."""
+    rows = [line.split(",") for line in _lines("ionosphere.dat.gz")]
+    values = np.array([row[:-1] for row in rows], dtype=np.float64)
+    return values, np.array([row[-1].strip() for row in rows])
+
+
 class Catalogue(NamedTuple):
     """Kepler objects: text of the columns by name, in the order of the rows."""
 

@@ -10,6 +10,7 @@ import time
 import clips
 import eeg
 import kepler
+import kernels
 import mnist
 import mnist_all
 import mnist_size
@@ -19,7 +20,7 @@ from common import Options, format_columns, parser
 
 EXPERIMENTS = {
     module.__name__: module
-    for module in (mnist, mnist_all, kepler, wdbc, clips, eeg, mnist_size, sampling)
+    for module in (mnist, mnist_all, kepler, wdbc, clips, eeg, mnist_size, sampling, kernels)
 }
 
 

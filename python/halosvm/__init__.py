@@ -8,6 +8,7 @@ from halosvm.calibration import PlattScaling
 from halosvm.config import show_config
 from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
+from halosvm.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel_svc import UncertainKernelSVC
 from halosvm.kernels import expected_kernel, median_gamma
 from halosvm.mixtures import GaussianMixtures
@@ -20,6 +21,7 @@ __all__ = [
     "Covariances",
     "GaussianMixtures",
     "Gaussians",
+    "IsotropicKernelSVC",
     "PlattScaling",
     "UncertainKernelSVC",
     "UncertainSVC",

@@ -52,6 +52,7 @@ class KernelExpansion(GaussianEstimator):
     n_threads: int | None
     classes_: NDArray[Any]
     gamma_: Array
+    tau_: float | None
     support_gaussians_: Examples
     _pairs: Array
 
@@ -85,7 +86,7 @@ class KernelExpansion(GaussianEstimator):
         Raises
         ------
         ValueError
-            For kernels without closed form.
+            For kernels without closed form, and a level-2 kernel.
 
         Notes
         -----
@@ -96,6 +97,11 @@ class KernelExpansion(GaussianEstimator):
         O(d^3) for full matrices.
         """
         check_is_fitted(self)
+        if self.tau_ is not None:
+            raise ValueError(
+                "level2='gaussian' has no standard deviation in closed form; the expected kernel "
+                "itself, level2=None, has one"
+            )
         std = expansion_std(
             self._read_data(X, X_std, X_cov),
             self.support_gaussians_,

@@ -5,8 +5,6 @@ Gaussians and labels enter; support Gaussians, their coefficients, and decision 
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from halosvm.expansions import KernelExpansion
 from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.level2 import check_level2, resolve_tau
 from halosvm.targets import encode_labels, raw_weights
+from halosvm.training_gram import require_memory, training_gram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +51,10 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
     diagonal : {"product", "unit"}, default="product"
         Diagonal of the Gram matrix that is trained on, as in `expected_kernel`: "unit" adds a ridge
         to each uncertain example. Predictions use the product formula always.
+    level2, tau
+        The level-2 kernel of `expected_kernel`, a Gaussian of the distances by the expected kernel.
+        Decision values are no expectations then. "median" is that of the training examples by their
+        weights, in predictions too.
     tol : float, default=1e-3
         Tolerance of the dual solver.
     max_iter : int, default=-1
@@ -61,6 +65,12 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         Factors for the weights of each class, as in `SVC`.
     n_threads : int or None, default=None
         Number of threads for kernels; None uses every processor this process may use.
+    memory : str, path, joblib.Memory or None, default=None
+        Where to keep Gram matrices of training examples, as in `Pipeline`: a search over C, `tol`
+        or `class_weight` computes that of each fold once for each kernel. Kernels of different
+        gamma share nothing: of uncertain examples the determinant and the quadratic form both
+        depend on gamma and the covariances together. A matrix takes 8 n_samples^2 bytes on disk, is
+        found by the content of its examples, and is not deleted; clear it after an upgrade.
 
     Attributes
     ----------
@@ -76,6 +86,8 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         Intercepts, one for each pair of classes.
     gamma_ : ndarray of shape (1,) or (n_features,)
         The gamma in use.
+    tau_ : float or None
+        The tau in use, None without a level-2 kernel.
     n_iter_ : int
         Largest number of iterations among the pairs of classes.
     n_features_in_ : int
@@ -113,11 +125,14 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         coef0: float = 1.0,
         diagonal: str = "product",
         normalize: bool = False,
+        level2: str | None = None,
+        tau: float | str = "median",
         tol: float = 1e-3,
         max_iter: int = -1,
         cache_size: float = 200,
         class_weight: Mapping[Any, float] | str | None = None,
         n_threads: int | None = None,
+        memory: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -126,11 +141,14 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         self.coef0 = coef0
         self.diagonal = diagonal
         self.normalize = normalize
+        self.level2 = level2
+        self.tau = tau
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.class_weight = class_weight
         self.n_threads = n_threads
+        self.memory = memory
 
     def fit(
         self,
@@ -176,9 +194,13 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
             # `SVC` drops these itself, but then counts support examples among the rest.
             used = np.flatnonzero(weights)
             data, y, weights = data[used], y[used], weights[used]
-        _require_memory(len(data))
+        require_memory(len(data))
         self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
-        gram = self._kernel(data, None, diagonal=self.diagonal)
+        check_level2(self.level2, self.tau, self.diagonal)
+        self.tau_ = None
+        if self.level2 is not None:
+            self.tau_ = resolve_tau(self.tau, data, self._training_gram, weights)
+        gram = self._training_gram(data, **self._level2(), diagonal=self.diagonal)
         dual = SVC(
             C=self.C,
             kernel="precomputed",
@@ -262,23 +284,29 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         data = self._read_data(X, X_std, X_cov)
         values = np.empty((len(data), len(self.intercept_)))
         step = max(1, _BLOCK // max(1, len(self.support_)))
+        options = {**self._parameters(), **self._level2(), "n_threads": self.n_threads}
         for begin in range(0, len(data), step):
-            block = self._kernel(data[begin : begin + step], self.support_gaussians_)
+            rows = data[begin : begin + step]
+            block = expected_kernel(rows, self.support_gaussians_, **options)
             values[begin : begin + step] = block @ self._pairs.T + self.intercept_
         return values
 
-    def _kernel(self, X: Examples, Y: Examples | None, diagonal: str = "product") -> Array:
-        return expected_kernel(
-            X,
-            Y,
-            kind=self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            diagonal=diagonal,
-            normalize=self.normalize,
-            n_threads=self.n_threads,
-        )
+    def _training_gram(self, X: Examples, **options: Any) -> Array:
+        return training_gram(self.memory, X, self.n_threads, **self._parameters(), **options)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the options of the expected kernel."""
+        return {
+            "kind": self.kernel,
+            "gamma": self.gamma_,
+            "degree": self.degree,
+            "coef0": self.coef0,
+            "normalize": self.normalize,
+        }
+
+    def _level2(self) -> dict[str, Any]:
+        """Return the options of the level-2 kernel, if there is one."""
+        return {} if self.tau_ is None else {"level2": "gaussian", "tau": self.tau_}
 
 
 def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:
@@ -297,27 +325,3 @@ def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:
         row[of_class[i]] = dual_coef[j - 1, of_class[i]]
         row[of_class[j]] = dual_coef[i, of_class[j]]
     return pairs
-
-
-def _require_memory(n_samples: int) -> None:
-    """Raise MemoryError unless the Gram matrix of that many examples fits into free memory."""
-    needed, free = 8 * n_samples**2, _free_memory()
-    if needed > free:
-        raise MemoryError(
-            f"X has {n_samples} rows: their Gram matrix takes {needed / 1e9:.2g} GB, and "
-            f"{free / 1e9:.2g} GB of memory are free"
-        )
-
-
-def _free_memory() -> float:
-    """Return the bytes that can be allocated without swapping; infinity if that is unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        fields = {line.split(":")[0]: line.split()[1] for line in lines}
-        return 1024.0 * int(fields["MemAvailable"])
-    except (OSError, KeyError, IndexError):
-        pass
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -6,12 +6,13 @@ k(X, Y) = E k(x, y) for independent x ~ X and y ~ Y, in closed form, and bandwid
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from halosvm import _core
+from halosvm.level2 import check_level2, resolve_tau, write_level2
 from halosvm.mixtures import as_examples, moments_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def expected_kernel(
     coef0: float = 1.0,
     diagonal: str = "product",
     normalize: bool = False,
+    level2: str | None = None,
+    tau: float | str = "median",
     out: NDArray[Any] | None = None,
     dtype: DTypeLike | None = None,
     n_threads: int | None = None,
@@ -71,6 +74,16 @@ def expected_kernel(
     normalize : bool, default=False
         Divide by the square roots of the kernels of both examples with themselves, which keeps
         entries from vanishing where features are many.
+    level2 : {"gaussian"} or None, default=None
+        "gaussian": the kernel exp(-(k(X, X) + k(Y, Y) - 2 k(X, Y)) / (2 tau^2)) of the distances
+        that the expected kernel k gives its examples. Its diagonal is 1, and its entries are of the
+        same size where features are many and those of k tiny; but where k(X, Y) is lost in the
+        rounding of k(X, X), it cannot tell examples apart: then take a smaller gamma.
+    tau : float or "median", default="median"
+        Width of the level-2 kernel. "median" is the median distance of two examples drawn from `Y`,
+        or from `X` without `Y`: ``expected_kernel(X_test, X_train, ...)`` has the tau of
+        ``expected_kernel(X_train, ...)`` if gamma is a number. Of more than 1,000 examples, 1,000
+        evenly spaced rows count.
     out : ndarray of shape (n_samples_X, n_samples_Y), optional
         Where to write, of float32 or float64 with contiguous rows, a memory map too. A matrix
         larger than memory is best written in blocks of rows,
@@ -110,23 +123,47 @@ def expected_kernel(
     gammas = resolve_gamma(gamma, x, kind)
     _check_kernel(kind, degree, coef0)
     _check_diagonal(diagonal, kind, y, normalize)
+    check_level2(level2, tau, diagonal)
     result = _output(out, dtype, (len(x), len(x if y is None else y)))
     if result.size == 0:
         return result
-    _core.gram(
-        x.core_view(),
-        None if y is None else y.core_view(),
-        result,
-        kind,
-        gammas,
-        int(degree),
-        float(coef0),
-        bool(normalize),
-        n_threads or 0,
-    )
+    kernel = _CoreKernel(kind, gammas, int(degree), float(coef0), bool(normalize), n_threads or 0)
+    if level2 is None:
+        kernel.write(x, y, result)
+    else:
+        width = resolve_tau(tau, x if y is None else y, kernel.gram)
+        write_level2(kernel, x, y, result, width)
     if diagonal == "unit":
         np.fill_diagonal(result, 1.0)
     return result
+
+
+class _CoreKernel(NamedTuple):
+    """An expected kernel as the core takes it."""
+
+    kind: str
+    gamma: Array
+    degree: int
+    coef0: float
+    normalize: bool
+    n_threads: int
+
+    def write(self, X: Examples, Y: Examples | None, out: NDArray[Any]) -> None:
+        _core.gram(X.core_view(), None if Y is None else Y.core_view(), out, *self)
+
+    def gram(self, X: Examples) -> Array:
+        out = np.empty((len(X), len(X)))
+        self.write(X, None, out)
+        return out
+
+    def diagonal(self, X: Examples) -> Array:
+        if self.normalize and self.kind in ("rbf", "laplacian"):
+            return np.ones(len(X))  # divided in logarithms: these cannot vanish
+        view = X.core_view()
+        values = _core.gram_diagonal(
+            view, self.kind, self.gamma, self.degree, self.coef0, self.n_threads
+        )
+        return (values > 0.0).astype(np.float64) if self.normalize else values
 
 
 def resolve_gamma(

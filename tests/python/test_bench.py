@@ -40,6 +40,9 @@ TINY = dataclasses.replace(
     draws=(1, 10),
     gaussians=20,
     draw_repeats=2,
+    gram_shape=(60, 3),
+    factor_shape=(20, 5),
+    gram_rows=10,
 )
 
 
@@ -69,6 +72,7 @@ def test_report_has_every_measure_with_finite_ratios_and_every_rival_or_its_abse
         assert min(row["ours"], row["theirs"]) >= 0
     names = {row["rival"].split(",")[0] for row in rows}
     assert {"L-BFGS-B", "LinearSVC", "SGDClassifier", "bandwidth", "halosvm.reference"} <= names
+    assert {"NumPy", "rbf_kernel", "SVC"} <= names
     packages = {"LIBLINEAR": "liblinear-official", "cyanure": "cyanure", "cvxpy": "cvxpy"}
     for name, package in packages.items():
         assert (name in names) != (package in found["machine"]["missing"])
@@ -111,6 +115,23 @@ def test_gaps_are_above_an_optimum_that_the_rivals_confirm(tiny):
     for race in found["sections"]["certain"]["details"].values():
         assert min(race["gaps"].values()) >= 0
         assert race["gaps"]["fit, tol 1e-06"] <= 1e-6
+
+
+def test_kernels_that_are_raced_are_equal_and_rows_left_out_are_told(tiny):
+    found, _ = tiny
+    section = found["sections"]["kernels"]
+    for case, race in section["details"].items():
+        far = race["largest difference"]
+        assert (
+            far > 1e-3 if case == "diagonal, 60 x 3: fit" else far < 1e-4 * ("fit" in case) + 1e-6
+        )
+    notes = {row["case"]: row["note"] for row in section["rows"] if row["rival"] == "NumPy"}
+    assert notes["diagonal, 60 x 3: Gram matrix"] == "NumPy: 10 rows, times 6"
+    for row in section["rows"]:
+        if row["rival"] == "NumPy":
+            seconds = section["details"][row["case"].split(":")[0]]["seconds"]["NumPy"]
+            share = 6 if "diagonal" in row["case"] else 2
+            assert row["theirs"] == pytest.approx(share * np.median(seconds))
 
 
 def test_plot_is_a_picture(tiny):

@@ -363,6 +363,7 @@ def test_polynomial_of_degree_one_and_linear_agree_with_the_gradient(make_gaussi
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"level2": "gaussian"}, "level2='gaussian' has no standard deviation"),
         ({"kernel": "laplacian"}, "kernel laplacian has no closed form of the standard deviation"),
         ({"kernel": "poly", "degree": 3}, "kernel poly of degree 3 has no closed form"),
         ({"kernel": "linear", "normalize": True}, "normalize=True with kernel linear has no"),

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -13,7 +14,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from halosvm import Covariances, Gaussians, UncertainKernelSVC, expected_kernel, kernel_svc
+from halosvm import (
+    Covariances,
+    Gaussians,
+    UncertainKernelSVC,
+    expected_kernel,
+    kernel_svc,
+    training_gram,
+)
 
 
 # One of the checks wants weights to equal repeated rows to seven digits: a matter of the tolerance.
@@ -156,12 +164,55 @@ def test_grid_search_over_gaussians(make_gaussians):
     assert search.score(X, y) > 0.8
 
 
+def test_a_search_over_c_computes_each_gram_matrix_once(make_gaussians, monkeypatch, tmp_path):
+    X, y = make_gaussians("diagonal", n=60, d=4)
+    computed = []
+
+    def count(X, **options):
+        computed.append(len(X))
+        return expected_kernel(X, **options)
+
+    monkeypatch.setattr(training_gram, "expected_kernel", count)
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
+    plain = GridSearchCV(UncertainKernelSVC(), grid, cv=3).fit(X, y)
+    assert len(computed) == 3 * 2 * 3 + 1
+    mapped = joblib.Memory(tmp_path / "mapped", mmap_mode="r", verbose=0)
+    for memory, new in ((str(tmp_path), 7), (str(tmp_path), 0), (mapped, 7), (mapped, 0)):
+        computed.clear()
+        search = GridSearchCV(UncertainKernelSVC(memory=memory), grid, cv=3).fit(X, y)
+        assert sorted(computed) == ([40] * 6 + [60])[:new]
+        for key in ("mean_test_score", "std_test_score"):
+            np.testing.assert_array_equal(search.cv_results_[key], plain.cv_results_[key])
+
+
+def test_a_cached_gram_matrix_belongs_to_its_examples_and_its_kernel(make_gaussians, tmp_path):
+    X, y = make_gaussians("diagonal", n=40, d=4)
+    other = Gaussians(X.mean, variance=2.0 * X.covariances.values)
+    for data in (X, other):
+        for options in (
+            {"gamma": 0.3},
+            {"gamma": 0.3, "diagonal": "unit"},
+            {"gamma": 0.3, "level2": "gaussian"},
+            {"gamma": 0.3, "normalize": True},
+            {"gamma": 0.3, "kernel": "laplacian"},
+            {"gamma": 0.3, "kernel": "poly"},
+            {"gamma": 0.3, "kernel": "poly", "coef0": 2.0},
+            {"gamma": 0.3, "kernel": "poly", "degree": 2},
+        ):
+            cached = UncertainKernelSVC(memory=str(tmp_path), n_threads=1, **options).fit(data, y)
+            plain = UncertainKernelSVC(**options).fit(data, y)
+            np.testing.assert_array_equal(cached.dual_coef_, plain.dual_coef_)
+
+
 def test_a_gram_matrix_beyond_memory_is_refused_before_anything_is_computed(monkeypatch):
     X = Gaussians(np.zeros((1000, 2)), cov=Covariances.zero(1000, 2))
-    monkeypatch.setattr(kernel_svc, "_free_memory", lambda: 7.9e6)
-    monkeypatch.setattr(kernel_svc, "expected_kernel", lambda *a, **b: pytest.fail("computed"))
+    monkeypatch.setattr(training_gram, "free_memory", lambda: 7.9e6)
+    monkeypatch.setattr(training_gram, "expected_kernel", lambda *a, **b: pytest.fail("computed"))
     model = UncertainKernelSVC()
-    with pytest.raises(MemoryError, match=r"X has 1000 rows: .* takes 0\.008 GB, and 0\.0079 GB"):
+    advice = r"at most 993 rows fit: train on a part of the rows, or use UncertainSVC"
+    with pytest.raises(
+        MemoryError, match=rf"X has 1000 rows: .* 0\.008 GB, and 0\.0079 GB.*{advice}"
+    ):
         model.fit(X, np.arange(1000) % 2)
     assert not hasattr(model, "n_features_in_")
 

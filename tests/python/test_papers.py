@@ -1,5 +1,6 @@
 """What the papers' experiments share: baselines, tests and draws are what they say."""
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.svm import SVC
 
-from halosvm import Covariances, Gaussians, UncertainSVC
+from halosvm import Covariances, Gaussians, UncertainKernelSVC, UncertainSVC
 
 PATH = Path(__file__).parents[2] / "bench" / "papers" / "common.py"
 
@@ -23,6 +25,19 @@ def common():
         patch.setitem(sys.modules, spec.name, module)  # dataclasses look their module up
         spec.loader.exec_module(module)
         yield module
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    """Return the module of the kernel machines, which imports its neighbours by bare names."""
+    names = {path.stem for path in PATH.parent.glob("*.py")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(PATH.parent))
+        for name in names & set(sys.modules):
+            patch.delitem(sys.modules, name)
+        yield importlib.import_module("kernels")
+        for name in names:
+            sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -112,3 +127,55 @@ def test_the_best_by_validation_is_chosen_run_by_run(common):
         made.right, made.gaps, made.seconds = [np.array([True])] * 2, [0.0] * 2, [0.0] * 2
         scores.append(made)
     np.testing.assert_allclose(common.best_by_validation(scores).score(), [1.9, 1.8])
+
+
+# -- kernel machines -----------------------------------------------------------------------------
+
+
+def test_kernel_machine_on_means_ignores_errors_and_the_others_do_not(kernels, examples):
+    X, y = examples
+    plain = SVC(gamma=0.3).fit(X.mean, y).predict(X.mean)
+    np.testing.assert_array_equal(kernels.MeansSVC(gamma=0.3).fit(X, y).predict(X), plain)
+    pk = UncertainKernelSVC(gamma=0.3).fit(X, y)
+    in_training = kernels.TrainingErrorsSVC(gamma=0.3).fit(X, y)
+    np.testing.assert_array_equal(in_training.dual_coef_, pk.dual_coef_)
+    np.testing.assert_array_equal(in_training.predict(X), pk.predict(X.mean))
+
+
+def test_noise_of_the_radar_returns_is_what_their_errors_say(kernels):
+    clean = np.random.default_rng(1).normal(size=(2000, 5)) * np.arange(1, 6)
+    X = kernels.with_noise(clean, np.random.default_rng(0))
+    std = np.sqrt(X.covariances.variances())
+    scores = (X.mean - clean) / std
+    assert stats.kstest(scores.ravel(), "norm").pvalue > 0.01
+    relative = std / clean.std(axis=0)
+    assert 0.1 <= relative.min() < 0.11 < 1.9 < relative.max() <= 2.0
+
+
+def test_errors_of_training_and_test_examples_are_in_the_same_unit(kernels, make_gaussians):
+    X, _ = make_gaussians("diagonal", 50, 3)
+    rows = np.arange(50)
+    one, other = kernels.standardised(X, rows, rows)
+    np.testing.assert_allclose(one.mean, other.mean)
+    np.testing.assert_allclose(one.covariances.variances(), other.covariances.variances())
+    spread = X.mean.std(axis=0)
+    np.testing.assert_allclose(other.covariances.variances(), X.covariances.variances() / spread**2)
+
+
+def test_runs_keep_training_and_test_examples_apart(kernels):
+    [run] = kernels.ionosphere_runs(1, 0)
+    assert (len(run.X), len(run.X_test)) == (245, 106)
+    assert len(run.y) + len(run.y_test) == 351
+    assert set(run.y) == {"b", "g"}
+    together = np.concatenate([run.X.mean, run.X_test.mean])
+    assert len(np.unique(together, axis=0)) == 351
+
+
+def test_table_has_the_difference_to_the_plain_machine_and_its_p(kernels, common):
+    named, results = kernels.methods((0.1,)), {}
+    for key, gain in (("svc", 0.0), ("pk", 0.1)):
+        values = [(0.5 + 0.01 * i + gain * i, 0.5) for i in range(5)]
+        results[key] = common.Scores(values, [{"C": 1.0, "gamma": 0.1}] * 5, seconds=[0.002] * 5)
+    last = kernels.format_accuracies(named, results, 0.4).splitlines()[-1].split("  ")
+    p = common.paired_p(results["pk"].score(), results["svc"].score(), 0.4)
+    assert {"PkSVM", "+20.00", f"{p:.2g}", "2.0"} <= {cell.strip() for cell in last}

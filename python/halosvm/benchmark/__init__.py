@@ -2,7 +2,8 @@
 
 In go sizes (`settings`); out come tables of ratios, a JSON file with every number, and a plot
 (`report`, `plot`). The measures: `fits` (time to a given true gap), `throughput` (bytes and steps
-per second), `scaling` (rows, features, classes), `memory`, `sampling` (a plain SVM on draws).
+per second), `scaling` (rows, features, classes), `memory`, `sampling` (a plain SVM on draws),
+`kernels` (Gram matrices and kernel machines).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-MEASURES = ("uncertain", "certain", "passes", "steps", "scaling", "memory", "sampling")
+MEASURES = ("uncertain", "certain", "passes", "steps", "scaling", "memory", "sampling", "kernels")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

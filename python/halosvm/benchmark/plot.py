@@ -130,10 +130,22 @@ def _sampling_by_time(axes: Any, section: Section) -> None:
     axes.set(xlabel="seconds (dotted: the exact fit)", title="A plain SVM on draws, against time")
 
 
+def _kernels(axes: Any, section: Section) -> None:
+    rows = [row for row in section.rows if not row.rival.startswith("halosvm")]
+    places = np.arange(len(rows))
+    axes.bar(places - 0.2, [row.ours for row in rows], 0.4, label="halosvm")
+    axes.bar(places + 0.2, [row.theirs for row in rows], 0.4, label="NumPy, rbf_kernel, SVC")
+    names = [f"{row.case.replace(': ', ', ')}, {row.rival}".replace(", ", "\n") for row in rows]
+    axes.set_xticks(places, names, fontsize=6)
+    axes.set(yscale="log", ylabel="seconds", title="Kernel machines")
+    axes.legend(fontsize=8)
+
+
 PANELS: dict[str, tuple[Any, ...]] = {
     "uncertain": (_uncertain,),
     "certain": (_certain,),
     "passes": (_passes,),
     "scaling": (_scaling,),
     "sampling": (_sampling_by_draws, _sampling_by_time),
+    "kernels": (_kernels,),
 }

@@ -77,6 +77,11 @@ class Settings:
     draw_repeats: int = 15
     libsvm_points: int = 10_000  # draws in all, at most, where LIBSVM takes part
 
+    # Gram matrices and fits of kernel machines, and rows of the NumPy rival.
+    gram_shape: tuple[int, int] = (3000, 50)
+    factor_shape: tuple[int, int] = (2000, 784)
+    gram_rows: int = 100
+
     @classmethod
     def quick(cls) -> Settings:
         """Return sizes that take less than two minutes."""
@@ -96,4 +101,7 @@ class Settings:
             draws=(1, 10, 100, 1000),
             draw_repeats=9,
             libsvm_points=1_000,
+            gram_shape=(1000, 50),
+            factor_shape=(300, 784),
+            gram_rows=20,
         )

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import fits, memory, sampling, scaling, throughput
+from . import fits, kernels, memory, sampling, scaling, throughput
 from . import settings as table
 from .plot import draw
 from .report import (
@@ -34,6 +34,7 @@ MEASURES = {
     "scaling": scaling.measure,
     "memory": memory.measure,
     "sampling": sampling.measure,
+    "kernels": kernels.measure,
 }
 
 

@@ -6,7 +6,7 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     kernels    Gaussians -> Gram matrix of an expected kernel
 """
 
-from .kernels import expansion_variance, expected_kernel, mixture_kernel
+from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
     LOSSES,
     bilinear,
@@ -48,6 +48,7 @@ __all__ = [
     "fit_platt",
     "hessian_vector",
     "hinge",
+    "level2_kernel",
     "mixture_kernel",
     "normal_tail",
     "objective_and_gradient",

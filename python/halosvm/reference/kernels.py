@@ -97,6 +97,11 @@ def expansion_variance(
     return out
 
 
+def level2_kernel(K: Array, of_rows: Array, of_columns: Array, tau: float) -> Array:
+    """Return exp(-(r_i + c_j - 2 K_ij) / (2 tau^2)); r and c are of examples with themselves."""
+    return np.asarray(np.exp(-(np.add.outer(of_rows, of_columns) - 2.0 * K) / (2.0 * tau**2)))
+
+
 def _log_rbf(x: _Parts, y: _Parts) -> Array:
     """Return -1/2 log |A + F F'| - 1/2 d'(A + F F')^-1 d, A = I + diag(v); PK (6), sign corrected.
 

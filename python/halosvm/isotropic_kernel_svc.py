@@ -1,0 +1,339 @@
+"""Classification by a kernel, with isotropic errors in its feature space: IsotropicKernelSVC.
+
+Points with one standard deviation each and labels enter; coefficients of the points, decision
+values and their spread leave. In the span of the points the problem is that of `UncertainSVC`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, check_memory
+
+from halosvm.covariances import Covariances
+from halosvm.estimator import GaussianEstimator
+from halosvm.gaussians import Gaussians
+from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.svc import UncertainSVC
+from halosvm.targets import encode_labels, raw_weights
+from halosvm.training_gram import require_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+RANK_TOLERANCE = 1e-13  # eigenvalues of the Gram matrix below this share of the largest are dropped
+_SOLVERS = ("auto", "lbfgs", "interior_point")
+_MATRICES = 3  # at a time: the Gram matrix, and twice its size to decompose it or for the factor
+_BLOCK = 2**22  # kernel values that a prediction holds at a time
+
+
+class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
+    r"""Kernel support vector machine for examples with isotropic errors in the feature space.
+
+    The image of example i is normal around :math:`\varphi(x_i)` with the standard deviation
+    :math:`\sigma_i` in every direction of the kernel's feature space, and is charged the expected
+    hinge loss (KSVM-iGSU):
+
+    .. math:: \min_{w, b}\ \tfrac12 |w|^2 + C \sum_i c_i\, E \max(0, m_i + s_i Z), \quad
+        m_i = 1 - y_i (\langle w, \varphi(x_i) \rangle + b), \quad s_i = \sigma_i |w|
+
+    With all errors zero this is the kernel support vector machine. More than two classes are
+    handled one against the rest.
+
+    Errors are NOT those of the features: they have the unit of :math:`|\varphi(x)|`, the root of
+    k(x, x), which is 1 for "rbf" and "laplacian". For errors of measured features, of any shape,
+    use `UncertainKernelSVC`, which averages the kernel over them.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser, as in `UncertainSVC`.
+    kernel : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
+    gamma, degree, coef0
+        Of the kernel, as in `expected_kernel` for certain points; gamma="scale" counts examples by
+        their weights.
+    solver, tol, max_iter, class_weight, fit_intercept, n_threads
+        As in `UncertainSVC`, without the solver "sgd".
+    memory : str, path, joblib.Memory or None, default=None
+        Where to keep the decompositions of Gram matrices, as in `UncertainKernelSVC`: a search over
+        C or over the sizes of errors computes that of each fold once for each kernel.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order. With two classes, `classes_[1]` is the positive one.
+    support_ : ndarray of shape (n_support,)
+        Rows of the examples whose coefficients are not zero.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Those examples.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        Coefficients of w = sum_j dual_coef_[j] phi(support_vectors_[j]); a row per class if there
+        are more than two.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        b.
+    objective_, suboptimality_, n_iter_, status_
+        Of the fit, as in `UncertainSVC`.
+    gamma_ : ndarray of shape (1,) or (n_features,)
+        The gamma in use.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the training data had names that are all strings.
+
+    See Also
+    --------
+    UncertainKernelSVC : Errors in the features, of any covariance.
+    UncertainSVC : The linear machine, for many examples.
+
+    Notes
+    -----
+    w lies in the span of the examples. The eigendecomposition of their Gram matrix gives them
+    coordinates there, in which the problem is linear with isotropic covariances; eigenvalues below
+    1e-13 of the largest, which are rounding, are dropped. It takes time of the order n_samples^3.
+
+    References
+    ----------
+    C. Tzelepis, V. Mezaris and I. Patras, "Video Event Detection Using Kernel Support Vector
+    Machine with Isotropic Gaussian Sample Uncertainty (KSVM-iGSU)", MultiMedia Modeling (2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import IsotropicKernelSVC
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> clf = IsotropicKernelSVC(C=10.0, gamma=1.0).fit(X, [0, 0, 1, 1], X_std=np.full(4, 0.1))
+    >>> clf.predict([[0.1, 0.1], [0.9, 0.1]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str = "rbf",
+        gamma: ArrayLike | str = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        class_weight: Mapping[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        n_threads: int | None = None,
+        memory: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.n_threads = n_threads
+        self.memory = memory
+
+    def fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model; a fit that is interrupted leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Training examples; Gaussians must have zero or isotropic covariances, whose variances
+            are the sigma_i^2.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        X_std : array-like of shape (n_samples,), optional
+            The sigma_i, in the unit of the feature space.
+        X_cov : Covariances or array-like of shape (n_samples,), optional
+            The sigma_i^2.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MemoryError
+            If the Gram matrix and its decomposition would not fit into memory.
+        ValueError, TypeError
+            For data, labels, weights or parameters that make no sense.
+
+        Warns
+        -----
+        ConvergenceWarning
+            As `UncertainSVC.fit`.
+        """
+        with self._all_or_nothing():
+            return self._fit(X, y, X_std, X_cov, sample_weight)
+
+    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        if not isinstance(self.solver, str) or self.solver not in _SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
+        data, y = self._read_training_data(X, y, X_std, X_cov)
+        variances = _feature_space_variances(data, _argument(X, X_std))
+        classes, codes = encode_labels(y)
+        weights, used = raw_weights(classes, codes, sample_weight, None), np.arange(len(data))
+        if weights is not None and not weights.all():
+            used = np.flatnonzero(weights)
+            y, weights, variances = y[used], weights[used], variances[used]
+        points = Gaussians(data.mean if len(used) == len(data) else data.mean[used])
+        require_memory(len(points), _MATRICES)
+        self.gamma_ = resolve_gamma(self.gamma, points, self.kernel, weights)
+        decompose = check_memory(self.memory).cache(_decompose_gram, ignore=["n_threads"])
+        values, vectors = decompose(points, self.n_threads, **self._parameters())
+        scales = np.sqrt(values)
+        linear = UncertainSVC(
+            C=self.C,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            class_weight=self.class_weight,
+            fit_intercept=self.fit_intercept,
+            n_threads=self.n_threads,
+        ).fit(_in_their_span(vectors * scales, variances), y, sample_weight=weights)
+        coefficients = (linear.coef_ / scales) @ vectors.T
+        nonzero = coefficients.any(axis=0)
+        self.classes_ = classes
+        self.support_ = used[nonzero]
+        self.support_vectors_ = points.mean[nonzero]
+        self.dual_coef_ = np.ascontiguousarray(coefficients[:, nonzero])
+        self.intercept_ = linear.intercept_
+        self.objective_ = linear.objective_
+        self.suboptimality_ = linear.suboptimality_
+        self.n_iter_ = linear.n_iter_
+        self.status_ = linear.status_
+        self._lengths = np.linalg.norm(linear.coef_, axis=1)  # |w|
+        return self
+
+    def decision_function(self, X: Gaussians | ArrayLike) -> Array:
+        """Return the decision values <w, phi(x)> + b, for uncertain examples their means.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples; an error in the feature space does not change the mean decision value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive values speak for `classes_[1]`, or for the class of the column.
+        """
+        check_is_fitted(self)
+        points, support = Gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
+        values = np.empty((len(points), len(self.intercept_)))
+        step = max(1, _BLOCK // max(1, len(support)))
+        options = {**self._parameters(), "n_threads": self.n_threads}
+        for begin in range(0, len(points), step):
+            block = expected_kernel(points[begin : begin + step], support, **options)
+            values[begin : begin + step] = block @ self.dual_coef_.T + self.intercept_
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def decision_std(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the standard deviation sigma |w| of each example's decision value.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`, with sigma in the unit of the feature space; those without errors
+            are certain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        data = self._read_data(X, X_std, X_cov)
+        sigmas = np.sqrt(_feature_space_variances(data, _argument(X, X_std)))
+        spreads: Array = np.multiply.outer(sigmas, self._lengths)
+        return spreads[:, 0] if len(self.classes_) == 2 else spreads
+
+    def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
+        """Return the most likely class label of each example.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples; an error in the feature space does not change the label.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the options of the kernel."""
+        return {
+            "kind": self.kernel,
+            "gamma": self.gamma_,
+            "degree": self.degree,
+            "coef0": self.coef0,
+        }
+
+
+def _argument(X: Any, X_std: Any) -> str:
+    """Return the name of the argument that the errors came in."""
+    if isinstance(X, Gaussians):
+        return "X"
+    return "X_cov" if X_std is None else "X_std"
+
+
+def _feature_space_variances(data: Gaussians, argument: str) -> Array:
+    """Return one variance for each example."""
+    kind = data.covariances.kind
+    if kind not in ("zero", "isotropic"):
+        raise ValueError(
+            f"{argument} has {kind} covariances; the feature space of a kernel takes one standard "
+            "deviation or variance for each example, of shape (n_samples,). For errors of each "
+            "feature use UncertainKernelSVC"
+        )
+    return data.covariances.trace() / data.shape[1]
+
+
+def _decompose_gram(X: Gaussians, n_threads: int | None, **options: Any) -> tuple[Array, Array]:
+    """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
+    K = expected_kernel(X, n_threads=n_threads, **options)
+    if not np.isfinite(K).all():
+        raise ValueError("X is so large that its kernel overflows; scale the features")
+    values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+    if values[-1] <= 0.0:  # all examples lie at the origin of the feature space
+        return np.ones(1), np.zeros((len(K), 1))
+    kept = values > RANK_TOLERANCE * values[-1]
+    return values[kept], vectors[:, kept]
+
+
+def _in_their_span(coordinates: Array, variances: Array) -> Gaussians:
+    """Return the examples in an orthonormal basis of their span."""
+    coordinates = np.ascontiguousarray(coordinates)
+    if not variances.any():
+        return Gaussians(coordinates)
+    return Gaussians(coordinates, cov=Covariances.isotropic(variances, coordinates.shape[1]))
