@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace halosvm {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// g sums weights that add up to 1; below this it is rounding error.
 constexpr double zero_slope = 1e-15;
 

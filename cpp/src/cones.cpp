@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace halosvm {
 namespace {
@@ -15,17 +14,14 @@ double inside(double a, double b) { return std::max(a, b * (1.0 + 1e-13)); }
 
 /// The smallest t > 0 at which (a + t da, b + t db) leaves the cone, or infinity.
 double exit_of_cone(double a, double da, const ConstVectorRef& b, const ConstVectorRef& db) {
-  constexpr double never = std::numeric_limits<double>::infinity();
   const double size = b.norm();
   const double square = da * da - db.squaredNorm();  // square t^2 + 2 slope t + constant >= 0 inside
   const double slope = a * da - b.dot(db);
   const double constant = (a - size) * (a + size);
   const double root = std::sqrt(std::max(0.0, slope * slope - square * constant));  // negative by rounding alone
   if (slope < 0.0) return constant / (root - slope);
-  return square < 0.0 ? (slope + root) / -square : never;
+  return square < 0.0 ? (slope + root) / -square : infinity;
 }
-
-Index total_rank(const Factors& factors, Index n) { return factors.first_column(n - 1) + factors.rank(n - 1); }
 
 }  // namespace
 
@@ -34,7 +30,7 @@ Cones::Cones(const Objective& objective)
       factors_(*objective.data().covariances().factors()),
       cones_(static_cast<std::size_t>(objective.n_samples())) {
   for (Vector* flat : {&p_, &v_, &u1_, &dp_, &dv_, &second_, &push_}) {
-    flat->setZero(total_rank(factors_, objective.n_samples()));
+    flat->setZero(factors_.total_rank(objective.n_samples()));
   }
 }
 

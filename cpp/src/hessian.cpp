@@ -13,7 +13,7 @@ namespace halosvm {
 namespace {
 
 /// Rows in a block: enough for the sum of outer products to run at speed.
-constexpr Index block = 64;
+constexpr Index hessian_block = 64;
 
 /// Parts of the sum, fixed by the data; each is a matrix.
 Index parts(Index n_features) {
@@ -26,12 +26,12 @@ Index parts(Index n_features) {
 /// What one thread needs for one block.
 struct Objective::Curvature {
   explicit Curvature(const Objective& objective)
-      : work(objective, block, 1),
-        sides(block, objective.n_features() + 1),
-        products(block, objective.n_features()),
-        factors(block),
-        values(6, block),
-        scratch(static_cast<std::size_t>(objective.data().covariances().scratch_size({block, 1}))) {}
+      : work(objective, hessian_block, 1),
+        sides(hessian_block, objective.n_features() + 1),
+        products(hessian_block, objective.n_features()),
+        factors(hessian_block),
+        values(6, hessian_block),
+        scratch(static_cast<std::size_t>(objective.data().covariances().scratch_size({hessian_block, 1}))) {}
 
   Workspace work;
   Matrix sides;     ///< rows sqrt(c psi_mm) (a + ratio e)
@@ -75,16 +75,16 @@ void Objective::curvature(const Rows& some, const ConstMatrixRef& W, const Const
 
 Matrix Objective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const {
   const Index d = n_features();
-  const Chunks chunks(n_samples(), std::max<Index>(block, (n_samples() + parts(d) - 1) / parts(d)));
+  const Chunks chunks(n_samples(), std::max<Index>(hessian_block, (n_samples() + parts(d) - 1) / parts(d)));
   std::vector<Matrix> sums(static_cast<std::size_t>(chunks.count()), Matrix::Zero(d + 1, d + 1));
   std::vector<Curvature> memory(static_cast<std::size_t>(thread_count(chunks.count(), execution_)), Curvature(*this));
   run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
     Curvature& mine = memory[static_cast<std::size_t>(slot)];
     Matrix& sum = sums[static_cast<std::size_t>(chunk)];
     auto corner = sum.topLeftCorner(d, d);
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += hessian_block) {
       checkpoint();
-      const Rows some = rows(begin, std::min(block, chunks.end(chunk) - begin));
+      const Rows some = rows(begin, std::min(hessian_block, chunks.end(chunk) - begin));
       curvature(some, W, b, centre, mine);
       sum.selfadjointView<Eigen::Lower>().rankUpdate(mine.sides.topRows(some.count).transpose());
       if (!loss_->uses_spread()) continue;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,8 +16,6 @@
 
 namespace halosvm {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// One problem from start to certified end.
 class InteriorPoint {
@@ -146,13 +143,11 @@ class InteriorPoint {
   double best_b_ = 0.0;
 };
 
-Index total_rank(const Factors& factors, Index n) { return factors.first_column(n - 1) + factors.rank(n - 1); }
-
 /// Whether spreads leave behind some w by their rank alone.
 bool has_low_rank(const Objective& objective) {
   const Factors* factors = objective.all_certain() ? nullptr : objective.data().covariances().factors();
   const Index n = objective.n_samples();
-  return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
+  return factors != nullptr && factors->total_rank(n) < n * objective.n_features();
 }
 
 /// A problem with full covariances, by factors.

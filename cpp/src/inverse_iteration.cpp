@@ -114,7 +114,7 @@ bool inverse_iteration(const ConstVectorRef& diagonal, const ConstVectorRef& sub
   fill_at_random(starts);
   // Shifts move by a few roundings for each of a set of equal eigenvalues, and eigenvalues are only as good.
   const double rounding = 8.0 * static_cast<double>(n) * epsilon * norm;
-  double shift = std::numeric_limits<double>::infinity();
+  double shift = infinity;
   for (Index j = 0; j < k; ++j) {
     // Equal shifts would turn different starts into one vector.
     shift = std::min(eigenvalues(j), shift - 4.0 * epsilon * norm);

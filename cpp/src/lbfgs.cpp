@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -90,8 +89,6 @@ class Lbfgs {
   }
 
  private:
-  static constexpr double infinity = std::numeric_limits<double>::infinity();
-
   void set_floor(double floor) {
     floor_ = floor;
     current_ = floor > 0.0 ? objective_.smoothed(floor) : objective_;

@@ -19,9 +19,9 @@ constexpr Index order_per_basis = 3;
 /// Of the basis: more vectors than that do not settle in time.
 constexpr Index basis_per_vector = 2;
 /// Columns of a block: the fewer, the higher the power of S that a basis reaches, but the dearer a column.
-constexpr Index block = 8;
+constexpr Index krylov_block = 8;
 /// Before, the sum of what is to come cannot be guessed.
-constexpr Index least_basis = 6 * block;
+constexpr Index least_basis = 6 * krylov_block;
 /// Eigenvalues this close may be one eigenvalue, whose eigenvectors a basis grown from one block can miss.
 constexpr double cluster_width = 1e-8;
 
@@ -81,38 +81,38 @@ void LeadingEigenpairs::compute_all(double p, double precision) {
 // them that is large enough proves that the rank is.
 bool LeadingEigenpairs::compute_few(double p, double tolerance, Checkpoint& checkpoint) {
   const Index n = matrix_.rows();
-  const Index most = n / order_per_basis / block * block;
-  basis_.resize(n, most + block);
+  const Index most = n / order_per_basis / krylov_block * krylov_block;
+  basis_.resize(n, most + krylov_block);
   projected_.resize(most, most);
   start_basis();
-  Index next_check = 2 * block;
-  for (Index m = block; m <= most; m += block) {
+  Index next_check = 2 * krylov_block;
+  for (Index m = krylov_block; m <= most; m += krylov_block) {
     checkpoint();
     extend_basis(m);
     if (m >= next_check || upper_.norm() <= tolerance) {
       const Verdict verdict = judge(m, most, p, tolerance);
       if (verdict == Verdict::done) return verified(m, tolerance);
       if (verdict == Verdict::hopeless) return false;
-      next_check = m + std::max(block, m / 4);
+      next_check = m + std::max(krylov_block, m / 4);
     }
-    basis_.middleCols(m, block) = next_;
+    basis_.middleCols(m, krylov_block) = next_;
   }
   return false;
 }
 
 /// The first block is random, but the same for all matrices of this order.
 void LeadingEigenpairs::start_basis() {
-  next_.resize(matrix_.rows(), block);
+  next_.resize(matrix_.rows(), krylov_block);
   fill_at_random(next_.reshaped());
   orthonormalise();
-  basis_.leftCols(block) = next_;
+  basis_.leftCols(krylov_block) = next_;
 }
 
 /// From m basis columns: adds the last block's rows of Q' S Q and makes the block that follows.
 void LeadingEigenpairs::extend_basis(Index m) {
-  next_.noalias() = matrix_ * basis_.middleCols(m - block, block);
+  next_.noalias() = matrix_ * basis_.middleCols(m - krylov_block, krylov_block);
   orthogonalise(m);
-  projected_.block(m - block, 0, block, m) = weights_.transpose();
+  projected_.block(m - krylov_block, 0, krylov_block, m) = weights_.transpose();
   orthonormalise();
   upper_ = triangle_;
   // Rounding leaves traces of Q in a block that was nearly within its span; directions that came from nothing but
@@ -152,9 +152,9 @@ LeadingEigenpairs::Verdict LeadingEigenpairs::judge(Index m, Index most, double 
   Index cluster = 1;
   for (Index j = 1; j < rank_; ++j) {
     cluster = values_(j - 1) - values_(j) <= cluster_width * values_(j) ? cluster + 1 : 1;
-    if (cluster >= block) return Verdict::hopeless;
+    if (cluster >= krylov_block) return Verdict::hopeless;
   }
-  const Columns last = upper_ * solver_.eigenvectors().bottomRightCorner(block, rank_ + 1);
+  const Columns last = upper_ * solver_.eigenvectors().bottomRightCorner(krylov_block, rank_ + 1);
   const Vector residuals = last.colwise().norm().reverse();
   const double limit = tolerance * values_(0);
   const bool apart = values_(rank_) + residuals(rank_) < values_(rank_ - 1) * (1.0 - 1e-10);

@@ -10,26 +10,26 @@
 namespace halosvm {
 namespace {
 
-constexpr Index block = 64;
+constexpr Index score_block = 64;
 
 /// Runs body(rows, thread slot, output rows) over all blocks of n_samples rows.
 template <class Body>
 void for_each_block(Index n_samples, const Execution& execution, const Body& body) {
-  const Chunks chunks(n_samples, block);
+  const Chunks chunks(n_samples, score_block);
   run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += score_block) {
       checkpoint();
-      body(Rows{begin, std::min(block, chunks.end(chunk) - begin)}, slot);
+      body(Rows{begin, std::min(score_block, chunks.end(chunk) - begin)}, slot);
     }
   });
 }
 
 /// Two pieces of memory for each thread.
-struct Memory {
-  Memory(Index n_samples, const Execution& execution, Index scratch_size, Index n_problems)
-      : scratch(static_cast<std::size_t>(thread_count(Chunks(n_samples, block).count(), execution)),
+struct ScoreMemory {
+  ScoreMemory(Index n_samples, const Execution& execution, Index scratch_size, Index n_problems)
+      : scratch(static_cast<std::size_t>(thread_count(Chunks(n_samples, score_block).count(), execution)),
                 std::vector<double>(static_cast<std::size_t>(scratch_size))),
-        values(scratch.size(), Matrix(n_problems, block)) {}
+        values(scratch.size(), Matrix(n_problems, score_block)) {}
   std::vector<std::vector<double>> scratch;
   std::vector<Matrix> values;
 };
@@ -39,7 +39,7 @@ struct Memory {
 void decision_function(const LinearModel& model, const Table& means, MatrixRef out, const Execution& execution) {
   check::same_size("X", means.cols(), "coef", model.coef.cols(), "columns");
   check::same_size("intercept", model.intercept.size(), "coef", model.coef.rows(), "problems");
-  Memory memory(means.rows(), execution, block * means.cols(), model.coef.rows());
+  ScoreMemory memory(means.rows(), execution, score_block * means.cols(), model.coef.rows());
   for_each_block(means.rows(), execution, [&](const Rows& rows, int slot) {
     const auto thread = static_cast<std::size_t>(slot);
     auto f = memory.values[thread].leftCols(rows.count);
@@ -51,7 +51,7 @@ void decision_function(const LinearModel& model, const Table& means, MatrixRef o
 void decision_std(const LinearModel& model, const Covariances& covariances, MatrixRef out, const Execution& execution) {
   check::same_size("X", covariances.n_features(), "coef", model.coef.cols(), "columns");
   const Index n_problems = model.coef.rows();
-  Memory memory(covariances.n_samples(), execution, covariances.scratch_size({block, n_problems}), n_problems);
+  ScoreMemory memory(covariances.n_samples(), execution, covariances.scratch_size({score_block, n_problems}), n_problems);
   for_each_block(covariances.n_samples(), execution, [&](const Rows& rows, int slot) {
     const auto thread = static_cast<std::size_t>(slot);
     auto variance = memory.values[thread].leftCols(rows.count);

@@ -6,8 +6,8 @@
 namespace halosvm {
 namespace {
 
-/// Memory of one thread.
-struct Memory {
+/// MomentMemory of one thread.
+struct MomentMemory {
   std::vector<double> means;
   std::vector<double> scratch;
   Vector weights;
@@ -21,12 +21,12 @@ Vector reduce(const Objective& objective, Index size, const Body& body) {
   const Covariances& covariances = objective.data().covariances();
   const Chunks chunks(objective.n_samples(), objective.data().task_rows());
   std::vector<Vector> partial(static_cast<std::size_t>(chunks.count()), Vector::Zero(size));
-  std::vector<Memory> memory(
+  std::vector<MomentMemory> memory(
       static_cast<std::size_t>(thread_count(chunks.count(), objective.execution())),
       {std::vector<double>(static_cast<std::size_t>(block * d)),
        std::vector<double>(static_cast<std::size_t>(covariances.scratch_size({block, 1}))), Vector(block)});
   run_tasks(chunks.count(), objective.execution(), [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    Memory& mine = memory[static_cast<std::size_t>(slot)];
+    MomentMemory& mine = memory[static_cast<std::size_t>(slot)];
     for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
       checkpoint();
       const Rows rows = objective.rows(begin, std::min(block, chunks.end(chunk) - begin));

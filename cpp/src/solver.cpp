@@ -7,7 +7,6 @@
 #include "zero_model.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace halosvm {
@@ -58,7 +57,7 @@ void judge(double tolerance, Result& result) {
   for (Index k = 0; k < n_problems; ++k) {
     const double lower = result.lower_bound(k);
     const double gap = std::max(0.0, result.objective(k) - lower);
-    result.suboptimality(k) = lower > 0.0 ? gap / lower : std::numeric_limits<double>::infinity();
+    result.suboptimality(k) = lower > 0.0 ? gap / lower : infinity;
   }
   result.status = result.suboptimality.maxCoeff() <= tolerance ? Status::converged : Status::max_iterations;
 }
@@ -75,7 +74,6 @@ namespace {
 
 /// The result of a run that has yet to begin.
 Result nothing(const Objective& objective, const LinearModel& start) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   Result result;
   result.model = start;
   result.objective = Vector::Constant(objective.n_problems(), infinity);
@@ -90,8 +88,7 @@ bool has_kinks(const Objective& objective) {
   if (objective.all_certain()) return true;
   const Factors* factors = objective.data().covariances().factors();
   if (factors == nullptr) return false;
-  const Index last = objective.n_samples() - 1;
-  return factors->first_column(last) + factors->rank(last) <= 4 * objective.n_features();
+  return factors->total_rank(objective.n_samples()) <= 4 * objective.n_features();
 }
 
 /// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their

@@ -16,18 +16,15 @@ namespace {
 constexpr Index panel = 64;  ///< columns that are reflected together
 
 /// Columns of all factors; 0 if there are none to heed.
-Index total_rank(const Objective& objective) {
-  if (objective.all_certain()) return 0;
-  const Factors* factors = objective.data().covariances().factors();
-  const Index last = objective.n_samples() - 1;
-  return factors->first_column(last) + factors->rank(last);
+Index columns_of_factors(const Objective& objective) {
+  return objective.all_certain() ? 0 : objective.data().covariances().factors()->total_rank(objective.n_samples());
 }
 
 /// The means and then the columns of all factors, as columns.
 Eigen::MatrixXd all_columns(const Objective& objective) {
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
-  const Index total = total_rank(objective);
+  const Index total = columns_of_factors(objective);
   Eigen::MatrixXd columns(d, n + total);
   const Chunks chunks(n, 1);
   run_tasks(chunks.count(), objective.execution(), [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {
@@ -54,7 +51,7 @@ bool Span::pays(const Objective& objective) {
   constexpr Index few = 100;  // features with which nothing takes long
   if (objective.n_features() < few) return false;
   if (!objective.all_certain() && objective.data().covariances().factors() == nullptr) return false;
-  const Index size = objective.n_samples() + total_rank(objective);
+  const Index size = objective.n_samples() + columns_of_factors(objective);
   return size <= interior_point_features && 2 * size <= objective.n_features();
 }
 

@@ -184,10 +184,12 @@ TEST_CASE_TEMPLATE("factors have the products of their covariances; other kinds 
   oracle::Random random(4);
   using Extra = typename BatchMaker<T>::Extra;
   BatchMaker<T> maker(9, 70, 32);
-  for (const Batch& batch : {maker.low_rank(2, Extra::none), maker.ragged(80, Extra::none)}) {
+  for (const Batch& batch : {maker.low_rank(2, Extra::none), maker.ragged(80, Extra::none), maker.diagonal(false),
+                             maker.diagonal(true), maker.isotropic(false), maker.isotropic(true)}) {
     CAPTURE(batch.name);
     const halosvm::Factors* factors = batch.covariances->factors();
     REQUIRE(factors != nullptr);
+    CHECK(factors->total_rank(9) == factors->first_column(8) + factors->rank(8));
     const Rows rows{2, 5};
     const Index first = factors->first_column(2);
     const Vector w = random.normal_vector(70);
@@ -212,7 +214,7 @@ TEST_CASE_TEMPLATE("factors have the products of their covariances; other kinds 
     CHECK((each.col(70).array() == 9.0).all());
     CHECK(scratch.intact());
   }
-  for (const Batch& batch : {maker.low_rank(2, Extra::stds), maker.full(), maker.diagonal(false), maker.zero()}) {
+  for (const Batch& batch : {maker.low_rank(2, Extra::stds), maker.full(), maker.zero()}) {
     CHECK(batch.covariances->factors() == nullptr);
   }
 }

@@ -29,6 +29,9 @@ class Factors {
   virtual Index rank(Index row) const = 0;
   virtual Index first_column(Index row) const = 0;
 
+  /// r_0 + ... + r_{n_rows - 1}; n_rows > 0.
+  Index total_rank(Index n_rows) const { return first_column(n_rows - 1) + rank(n_rows - 1); }
+
   /// p_i = F_i' w for consecutive rows; p: the vectors of these rows.
   virtual void project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const = 0;
 

@@ -4,6 +4,8 @@
 
 #include <Eigen/Core>
 
+#include <limits>
+
 namespace halosvm {
 
 using Eigen::Index;
@@ -20,5 +22,7 @@ using ConstMatrixMap = Eigen::Map<const Matrix>;
 using MatrixMap = Eigen::Map<Matrix>;
 using ConstVectorMap = Eigen::Map<const Vector>;
 using VectorMap = Eigen::Map<Vector>;
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace halosvm

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 namespace halosvm::kernels {
@@ -31,7 +30,7 @@ std::optional<double> log_near_identity(MatrixXd& change);
 
 /// A quadratic form that rounding may have made negative, or an overflow NaN: it is infinite then.
 inline double not_negative(double quadratic) {
-  return std::isnan(quadratic) ? std::numeric_limits<double>::infinity() : std::max(0.0, quadratic);
+  return std::isnan(quadratic) ? infinity : std::max(0.0, quadratic);
 }
 
 }  // namespace halosvm::kernels

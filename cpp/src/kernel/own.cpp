@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace halosvm::kernels {
 namespace {
@@ -24,7 +23,7 @@ class LogSum {
   double value() const { return least_ - std::log(sum_); }
 
  private:
-  double least_ = std::numeric_limits<double>::infinity();
+  double least_ = infinity;
   double sum_ = 0.0;
 };
 
