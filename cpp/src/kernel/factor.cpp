@@ -106,18 +106,13 @@ class FactorPair {
     }
   }
 
-  /// The same from the triangle R of a QR decomposition of [G e; I 0], [G e] = A^-1/2 [F d]: R holds the Cholesky
-  /// factor of I + G'G, and the root of the quadratic form as the least |e - G z|^2 + |z|^2. Nothing is squared, so
-  /// that factors a million times the bandwidth cost six digits, not twelve.
   double orthogonal(double own_logs) {
     const Index d = rows_.cols();
     const Index size = rows_.rows() - 1;
     stacked_.setZero(d + size, size + 1);
     stacked_.topRows(d) = weights_.head(d).cwiseSqrt().cwiseInverse().asDiagonal() * rows_.transpose();
     stacked_.bottomLeftCorner(size, size).setIdentity();
-    const Eigen::HouseholderQR<Eigen::Ref<Eigen::MatrixXd>> in_place(stacked_);
-    const auto triangle = stacked_.diagonal().array().abs();
-    return 0.5 * (own_logs + 2.0 * triangle.head(size).log().sum() + triangle(size) * triangle(size));
+    return orthogonal_exponent(stacked_, own_logs);
   }
 
   Matrix rows_;      ///< F_i', F_j' and d
@@ -254,6 +249,16 @@ class WeightedFactorRule final : public PairRule {
 };
 
 }  // namespace
+
+double orthogonal_exponent(Eigen::MatrixXd& stacked, double logs, Vector* residual) {
+  const Index size = stacked.cols() - 1;
+  const Eigen::HouseholderQR<Eigen::Ref<Eigen::MatrixXd>> in_place(stacked);
+  if (residual != nullptr) {
+    *residual = in_place.householderQ() * Vector(stacked(size, size) * Vector::Unit(stacked.rows(), size));
+  }
+  const auto triangle = stacked.diagonal().array().abs();
+  return 0.5 * (logs + 2.0 * triangle.head(size).log().sum() + triangle(size) * triangle(size));
+}
 
 std::unique_ptr<PairRule> make_factor_rule(const Side& x, const Side& y) {
   const Index rank = std::max(x.rank(), y.rank());
