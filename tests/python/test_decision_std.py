@@ -140,6 +140,29 @@ def test_variance_is_exact_to_many_digits_however_small_it_is(
     assert variance(X, Z, c, gamma)[0, 0] == pytest.approx(expected, rel=2e-12)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("added", [None, np.array([[0.0, 0.01, 0.3]])])
+@pytest.mark.parametrize("support", ["zero", "diagonal", "wide", "parallel"])
+def test_variance_of_wide_factors_is_exact(support, added, scale):
+    rng = np.random.default_rng(2)
+    F = scale * rng.normal(size=(1, 3, 1))
+    X = Gaussians(rng.normal(size=(1, 3)), cov=Covariances.low_rank(F, added))
+    if support == "parallel" and added is None:
+        pytest.skip("rounding of the latent precision")
+    cov = {
+        "zero": None,
+        "diagonal": Covariances.diagonal(rng.uniform(0.1, 1.0, size=(3, 3))),
+        "wide": Covariances.low_rank(scale * rng.normal(size=(3, 3, 1))),
+        "parallel": Covariances.low_rank(F * np.array([1.0, 2.0, 0.5])[:, None, None]),
+    }[support]
+    Z, c = Gaussians(rng.normal(size=(3, 3)), cov=cov), np.array([1.0, -0.7, 0.4])
+    # Roundings of parallel factors move what lies between them.
+    rel = 1e-11 + (1e-16 * scale if support == "parallel" else 0.0)
+    assert variance(X, Z, c, 0.5)[0, 0] == pytest.approx(
+        exact_variance(X, Z, c, 0.5), rel=rel, abs=0
+    )
+
+
 def test_variance_equals_the_reference_for_every_pair_of_kinds(
     make_gaussians, kind, support_kind, dtype
 ):

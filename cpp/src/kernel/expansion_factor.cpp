@@ -1,5 +1,6 @@
 #include "expansion.hpp"
 #include "expansion_parts.hpp"
+#include "rule.hpp"
 
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
@@ -9,11 +10,17 @@
 namespace halosvm::kernels {
 namespace {
 
+/// Factors of x whose squares exceed this many times the variances around them make the small change that coupling
+/// makes a large one.
+constexpr double widest = 0x1p10;
+
 /// What a pair needs of one of its two examples: B = diag(b) + W W' with W = [F R] for x ~ N(mu, diag(s) + R R').
 struct Section {
   Parts parts;
-  Vector A;  ///< 1 + v
-  Vector b;  ///< A + s
+  bool wide = false;  ///< x is, as seen from here
+  Vector d;           ///< mu - z
+  Vector A;           ///< 1 + v
+  Vector b;           ///< A + s
   MatrixXd W;
   MatrixXd Z;                  ///< W'diag(b)^-1 W
   Eigen::LLT<MatrixXd> inner;  ///< of I + Z
@@ -29,16 +36,35 @@ struct Section {
     W.rightCols(x.F.cols()) = x.F;
     const MatrixXd weighted = b.cwiseInverse().asDiagonal() * W;
     Z.noalias() = W.transpose() * weighted;
-    const Vector d = x.mean - parts.mean;
+    d = x.mean - parts.mean;
     a = d.cwiseQuotient(b);
+    Vector z = Vector::Zero(W.cols());  // W'B^-1 d
     double logs = (b.array() - 1.0).log1p().sum();
-    if (W.cols() > 0) {
-      inner.compute(MatrixXd::Identity(W.cols(), W.cols()) + Z);
+    if (W.cols() > 0) inner.compute(MatrixXd::Identity(W.cols(), W.cols()) + Z);
+    wide = x.F.cols() > 0 && Z.diagonal().tail(x.F.cols()).maxCoeff() > widest;
+    if (wide) {
+      solve_wide(logs, z);
+    } else if (W.cols() > 0) {
+      z = inner.solve(weighted.transpose() * d);
       logs += 2.0 * inner.matrixLLT().diagonal().array().log().sum();
-      a -= weighted * inner.solve(weighted.transpose() * d);
+      a -= weighted * z;
     }
-    Sa = x.v.cwiseProduct(a) + x.F * (x.F.transpose() * a);
-    exponent = 0.5 * (logs + not_negative(d.dot(a)));
+    Sa = x.v.cwiseProduct(a) + x.F * z.tail(x.F.cols());
+    if (!wide) exponent = 0.5 * (logs + not_negative(d.dot(a)));
+  }
+
+ private:
+  /// Sets exponent, a and z where factors cancel.
+  void solve_wide(double logs, Vector& z) {
+    const Eigen::ArrayXd root = b.array().sqrt();
+    MatrixXd stacked = MatrixXd::Zero(b.size() + W.cols(), W.cols() + 1);
+    stacked.topRows(b.size()) << W, d;
+    stacked.topRows(b.size()).array().colwise() /= root;
+    stacked.bottomLeftCorner(W.cols(), W.cols()).setIdentity();
+    Vector residual;
+    exponent = orthogonal_exponent(stacked, logs, &residual);
+    a = residual.head(b.size()).array() / root;
+    z = -residual.tail(W.cols());
   }
 };
 
@@ -96,6 +122,11 @@ class FactorMoments final : public PairMoments {
   }
 
   void pair(const Section& j, const Section& l, double& first, double& rest) {
+    if (j.wide || l.wide) {
+      first = j.a.dot(l.Sa);
+      rest = j.exponent + l.exponent - joint_exponent(j, l) - first;
+      return;
+    }
     const Eigen::ArrayXd s = x_.v.array();
     const Eigen::ArrayXd q = j.A.array() * l.A.array() + s * (j.A + l.A).array();
     const Eigen::ArrayXd e = s * (s / q);
@@ -111,6 +142,29 @@ class FactorMoments final : public PairMoments {
       rho -= coupled_quadratic(j, l, v_j, v_l);
     }
     rest = 0.5 * (lambda - rho);
+  }
+
+  /// -log E h_j h_l, from C = C_d + G G' with G = [F_j 0 R; 0 F_l R]. Each feature's [b_j s; s b_l] in C_d is whitened
+  /// by its Cholesky factor.
+  double joint_exponent(const Section& j, const Section& l) {
+    const Index d = x_.v.size();
+    const Index n_j = j.parts.F.cols();
+    const Index n_l = l.parts.F.cols();
+    const Index size = n_j + n_l + x_.F.cols();
+    const Eigen::ArrayXd s = x_.v.array();
+    const Eigen::ArrayXd q = j.A.array() * l.A.array() + s * (j.A + l.A).array();
+    stacked_.setZero(2 * d + size, size + 1);
+    auto upper = stacked_.topRows(d);
+    auto lower = stacked_.middleRows(d, d);
+    upper.leftCols(n_j) = j.parts.F;
+    upper.rightCols(x_.F.cols() + 1) << x_.F, j.d;
+    lower.middleCols(n_j, n_l) = l.parts.F;
+    lower.rightCols(x_.F.cols() + 1) << x_.F, l.d;
+    lower -= x_.v.cwiseQuotient(j.b).asDiagonal() * upper;
+    upper.array().colwise() /= j.b.array().sqrt();
+    lower.array().colwise() *= (j.b.array() / q).sqrt();
+    stacked_.bottomLeftCorner(size, size).setIdentity();
+    return orthogonal_exponent(stacked_, q.log().sum());
   }
 
   /// change_ = (I + Z_0)^-1 (P W'C_d^-1 W - Z_0), with Z_0 = diag(Z_j, Z_l).
@@ -168,6 +222,7 @@ class FactorMoments final : public PairMoments {
   std::vector<Section> columns_;
   MatrixXd change_;
   MatrixXd shared_;
+  MatrixXd stacked_;
   Eigen::PartialPivLU<MatrixXd> exchanged_;
 };
 

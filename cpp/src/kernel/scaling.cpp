@@ -2,7 +2,6 @@
 
 #include "halosvm/check.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -33,13 +32,18 @@ Vector scale_of(const ExpectedKernel& kernel) {
 }
 
 Vector centre_of(const ExpectedKernel& kernel, const Gaussians& data) {
-  Vector sum = Vector::Zero(data.n_features());
+  Vector low = Vector::Zero(data.n_features());
   const Index n = data.n_samples();
-  if (n == 0 || kernel.kind == KernelKind::polynomial || kernel.kind == KernelKind::linear) return sum;
-  const Index count = std::min<Index>(n, 256);
+  if (n == 0 || kernel.kind == KernelKind::polynomial || kernel.kind == KernelKind::linear) return low;
   std::vector<double> scratch(static_cast<std::size_t>(data.n_features()));
-  for (Index i = 0; i < count; ++i) sum += data.means().block({i * n / count, 1}, scratch.data()).row(0).transpose();
-  return sum / static_cast<double>(count);
+  low = data.means().block({0, 1}, scratch.data()).row(0).transpose();
+  Vector high = low;
+  for (Index i = 1; i < n; ++i) {
+    const auto mean = data.means().block({i, 1}, scratch.data()).row(0).transpose();
+    low = low.cwiseMin(mean);
+    high = high.cwiseMax(mean);
+  }
+  return low.cwiseMax(0.0) + high.cwiseMin(0.0);
 }
 
 std::unique_ptr<PairRule> make_rule(const ExpectedKernel& kernel, const Side& x, const Side& y) {
