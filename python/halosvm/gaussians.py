@@ -34,7 +34,8 @@ class Gaussians(arrays.Frozen):
         do not change them afterwards. A data frame also gives the feature names.
     std : array-like of shape (n_samples,) or (n_samples, n_features), optional
         Standard deviations, in the unit of the features: one per example, or one per example and
-        feature; 0 means certain.
+        feature; 0 means certain. Columns of a data frame may have names of their own, but if some
+        are those of features, all must be, in their order.
     variance : array-like of shape (n_samples,) or (n_samples, n_features), optional
         The squares of standard deviations.
     cov : Covariances or array-like, optional
@@ -136,7 +137,7 @@ class Gaussians(arrays.Frozen):
             if part.feature_names is None:
                 names = None
             elif first is not None:
-                _require_equal_names(f"parts[{i}]", part.feature_names, "parts[0]", first)
+                require_equal_names(f"parts[{i}]", part.feature_names, "parts[0]", first)
         return cls._of(np.concatenate([part.mean for part in batches]), covariances, names)
 
     @property
@@ -281,9 +282,7 @@ def _read_covariances(
     array = arrays.as_float_array(value, argument)
     _refuse_unclear(array.shape, keyword, names, shape)
     _require_rows_and_columns(argument, array.shape, names.mean, shape)
-    columns = feature_names_of(value, argument)
-    if columns is not None and feature_names is not None:
-        _require_equal_names(argument, columns, names.mean, feature_names)
+    require_order_of_names(argument, value, names.mean, feature_names)
     if array.ndim == 3:
         return Covariances.full(array, argument=argument)
     make = Covariances.from_std if keyword == "std" else Covariances.from_variance
@@ -343,9 +342,22 @@ def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     return np.array(names, dtype=object) if texts else None
 
 
-def _require_equal_names(
+def require_order_of_names(
+    argument: str, array: Any, other: str, expected: FeatureNames | None
+) -> None:
+    """Raise ValueError for a data frame that has some of the expected names, but not in their place.
+
+    Columns of errors often have names of their own; these say nothing about the order.
+    """
+    names = feature_names_of(array, argument)
+    if names is not None and expected is not None and not set(names).isdisjoint(expected):
+        require_equal_names(argument, names, other, expected)
+
+
+def require_equal_names(
     argument: str, names: FeatureNames, other: str, expected: FeatureNames
 ) -> None:
+    """Raise ValueError, which names the first difference, unless the names are equal."""
     for i, (name, expected_name) in enumerate(zip(names, expected, strict=True)):
         if name != expected_name:
             raise ValueError(
