@@ -16,6 +16,7 @@ from halosvm.covariance_arrays import factor_groups
 from halosvm.estimator import GaussianEstimator
 from halosvm.gaussians import Gaussians
 from halosvm.mixtures import GaussianMixtures
+from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,9 +147,10 @@ def expansion_std(
     """
     kernel = _Kernel(kind, gamma, degree, coef0, normalize)
     _require_closed_form(kernel)
+    threads = thread_count(n_threads)
     if kind == "rbf":
         variance = _core.expansion_variance(
-            X.core_view(), Z.core_view(), coefficients, gamma, bool(normalize), n_threads or 0
+            X.core_view(), Z.core_view(), coefficients, gamma, bool(normalize), threads
         )
         return np.sqrt(variance)
     if isinstance(Z, GaussianMixtures):

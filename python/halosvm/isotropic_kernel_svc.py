@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, check_memory
+from sklearn.utils.validation import check_is_fitted
 
 from halosvm.covariances import Covariances
 from halosvm.estimator import GaussianEstimator
 from halosvm.gaussians import Gaussians
-from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
 from halosvm.svc import UncertainSVC
-from halosvm.targets import encode_labels, raw_weights
-from halosvm.training_gram import require_memory
+from halosvm.targets import encode_labels, weighted_rows
+from halosvm.training_gram import cached, require_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -189,17 +189,17 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         if not isinstance(self.solver, str) or self.solver not in _SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
+        check_kernel(self.kernel, self.degree, self.coef0, "kernel")
         data, y = self._read_training_data(X, y, X_std, X_cov)
         variances = _feature_space_variances(data, _argument(X, X_std))
         classes, codes = encode_labels(y)
-        weights, used = raw_weights(classes, codes, sample_weight, None), np.arange(len(data))
-        if weights is not None and not weights.all():
-            used = np.flatnonzero(weights)
-            y, weights, variances = y[used], weights[used], variances[used]
-        points = Gaussians(data.mean if len(used) == len(data) else data.mean[used])
+        used, weights = weighted_rows(classes, codes, sample_weight)
+        if len(used) < len(data):
+            data, y, variances = data[used], y[used], variances[used]
+        points = Gaussians(data.mean)
         require_memory(len(points), _MATRICES)
         self.gamma_ = resolve_gamma(self.gamma, points, self.kernel, weights)
-        decompose = check_memory(self.memory).cache(_decompose_gram, ignore=["n_threads"])
+        decompose = cached(self.memory, _decompose_gram)
         values, vectors = decompose(points, self.n_threads, **self._parameters())
         scales = np.sqrt(values)
         linear = UncertainSVC(

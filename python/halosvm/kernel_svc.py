@@ -14,9 +14,10 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.expansions import KernelExpansion
-from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
 from halosvm.level2 import check_level2, resolve_tau
-from halosvm.targets import encode_labels, raw_weights
+from halosvm.parameters import require_count, require_number, thread_count
+from halosvm.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.training_gram import require_memory, training_gram
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
     cache_size : float, default=200
         Size of its cache in MB.
     class_weight : dict, "balanced" or None, default=None
-        Factors for the weights of each class, as in `SVC`.
+        Factors for the weights of each class. "balanced" counts examples by their weights, so that
+        a weight of 2 equals a repetition; `SVC` counts rows.
     n_threads : int or None, default=None
         Number of threads for kernels; None uses every processor this process may use.
     memory : str, path, joblib.Memory or None, default=None
@@ -187,16 +189,16 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
             return self._fit(X, y, X_std, X_cov, sample_weight)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
         data, y = self._read_training_data(X, y, X_std, X_cov)
         classes, codes = encode_labels(y)
-        weights, used = raw_weights(classes, codes, sample_weight, None), np.arange(len(data))
-        if weights is not None and not weights.all():
-            # `SVC` drops these itself, but then counts support examples among the rest.
-            used = np.flatnonzero(weights)
-            data, y, weights = data[used], y[used], weights[used]
+        used, weights = weighted_rows(classes, codes, sample_weight)
+        if len(used) < len(data):
+            # `SVC` drops the others itself, but then counts support examples among the rest.
+            data, y, codes = data[used], y[used], codes[used]
+        costs = raw_weights(classes, codes, weights, self.class_weight)
         require_memory(len(data))
         self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
-        check_level2(self.level2, self.tau, self.diagonal)
         self.tau_ = None
         if self.level2 is not None:
             self.tau_ = resolve_tau(self.tau, data, self._training_gram, weights)
@@ -207,8 +209,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
             tol=self.tol,
             max_iter=self.max_iter,
             cache_size=self.cache_size,
-            class_weight=self.class_weight,
-        ).fit(gram, y, weights)
+        ).fit(gram, y, costs)
         self.classes_ = classes
         self.support_ = used[dual.support_]
         self.support_gaussians_ = data[dual.support_]
@@ -217,6 +218,15 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         self.n_iter_ = int(dual.n_iter_.max())
         self._pairs = _pair_coefficients(dual.dual_coef_, dual.n_support_)
         return self
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol", "cache_size"):
+            require_number(getattr(self, name), name)
+        if isinstance(self.max_iter, bool) or self.max_iter != -1:
+            require_count(self.max_iter, "max_iter")
+        thread_count(self.n_threads)
+        check_kernel(self.kernel, self.degree, self.coef0, "kernel")
+        check_level2(self.level2, self.tau, self.diagonal)
 
     def decision_function(
         self,

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from halosvm import _core
 from halosvm.level2 import check_level2, resolve_tau, write_level2
 from halosvm.mixtures import as_examples, moments_of
+from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -121,13 +122,14 @@ def expected_kernel(
     x = as_examples(X)
     y = None if Y is None else _as_partner(Y, x)
     gammas = resolve_gamma(gamma, x, kind)
-    _check_kernel(kind, degree, coef0)
+    check_kernel(kind, degree, coef0)
     _check_diagonal(diagonal, kind, y, normalize)
     check_level2(level2, tau, diagonal)
+    threads = thread_count(n_threads)
     result = _output(out, dtype, (len(x), len(x if y is None else y)))
     if result.size == 0:
         return result
-    kernel = _CoreKernel(kind, gammas, int(degree), float(coef0), bool(normalize), n_threads or 0)
+    kernel = _CoreKernel(kind, gammas, int(degree), float(coef0), bool(normalize), threads)
     if level2 is None:
         kernel.write(x, y, result)
     else:
@@ -181,9 +183,12 @@ def resolve_gamma(
         variance = _variance(X, weights)
         return np.array([1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0])
     try:
-        values = np.atleast_1d(np.asarray(gamma, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise TypeError(f"gamma must be 'scale', a number or an array, got {gamma!r}") from None
+        given = np.atleast_1d(np.asarray(gamma))
+    except ValueError:  # lists of different lengths
+        given = np.empty(0, object)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"gamma must be 'scale', a number or an array, got {gamma!r}")
+    values = given.astype(np.float64)
     if values.ndim != 1 or len(values) not in (1, X.shape[1]):
         raise ValueError(
             f"gamma has shape {np.shape(gamma)}; it must be one number or one for each of the "
@@ -262,9 +267,10 @@ def _as_partner(Y: Examples | ArrayLike, X: Examples) -> Examples:
     return y
 
 
-def _check_kernel(kind: Any, degree: Any, coef0: Any) -> None:
+def check_kernel(kind: Any, degree: Any, coef0: Any, argument: str = "kind") -> None:
+    """Raise for a kernel that does not exist, whose name came in the given argument."""
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+        raise ValueError(f"{argument} must be one of {', '.join(KINDS)}; got {kind!r}")
     if not isinstance(degree, numbers.Integral) or isinstance(degree, bool):
         raise TypeError(f"degree must be an integer, got {degree!r}")
     if kind == "poly" and degree not in (1, 2, 3):

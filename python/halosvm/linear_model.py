@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
 from halosvm.estimator import GaussianEstimator
+from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -41,7 +42,7 @@ class LinearModel(GaussianEstimator):
         """
         check_is_fitted(self)
         values = _core.decision_function(
-            self._read_means(X), self.coef_, self.intercept_, self.n_threads or 0
+            self._read_means(X), self.coef_, self.intercept_, thread_count(self.n_threads)
         )
         lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
         if lost.size:
@@ -68,7 +69,9 @@ class LinearModel(GaussianEstimator):
         """
         check_is_fitted(self)
         data = self._read_data(X, X_std, X_cov)
-        std = _core.decision_std(data.covariances.core_view(), self.coef_, self.n_threads or 0)
+        std = _core.decision_std(
+            data.covariances.core_view(), self.coef_, thread_count(self.n_threads)
+        )
         return self._squeezed(std)
 
     def side_probability(

@@ -300,6 +300,12 @@ def test_a_search_over_c_decomposes_each_gram_matrix_once(moons, monkeypatch, tm
     )
 
 
+def test_memory_may_be_a_path(moons, tmp_path):
+    X, y, sigma = moons
+    IsotropicKernelSVC(memory=tmp_path).fit(X, y, X_std=sigma)
+    assert list(tmp_path.rglob("output.pkl"))
+
+
 def test_a_failed_fit_leaves_the_model_as_it_was(moons):
     X, y, sigma = moons
     model = IsotropicKernelSVC().fit(X, y, X_std=sigma)
@@ -340,7 +346,8 @@ def test_a_decomposition_beyond_memory_is_refused_before_anything_is_computed(mo
         ({}, {"X_cov": np.array([np.eye(2)] * 3)}, ValueError, "X_cov has full covariances"),
         ({}, {"X_std": [1.0, -1.0, 0.0]}, ValueError, "X_std row 1 is -1"),
         ({"solver": "sgd"}, {}, ValueError, "solver must be one of auto, lbfgs, interior_point"),
-        ({"kernel": "sigmoid"}, {}, ValueError, "kind must be one of"),
+        ({"kernel": "sigmoid"}, {}, ValueError, "kernel must be one of"),
+        ({"n_threads": True}, {}, TypeError, "n_threads must be an integer, got True"),
         ({"kernel": "poly", "gamma": 1e200}, {}, ValueError, "its kernel overflows"),
         ({"tol": -1.0}, {}, ValueError, "tol must be >= 0"),
         ({"max_iter": 0}, {}, ValueError, "max_iter must be >= 1"),

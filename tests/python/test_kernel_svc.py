@@ -83,6 +83,16 @@ def test_class_weights_multiply_c(heart):
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-7)
 
 
+def test_balanced_class_weights_count_a_weight_as_repetitions(make_gaussians):
+    X, y = make_gaussians("diagonal", n=60, d=4)
+    times = np.where(y > 0, np.arange(60) % 4, 1)
+    again = np.repeat(np.arange(60), times)
+    options = {"gamma": 0.4, "tol": 1e-9, "class_weight": "balanced"}
+    one = UncertainKernelSVC(**options).fit(X, y, sample_weight=times)
+    other = UncertainKernelSVC(**options).fit(X[again], y[again])
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
+
+
 @pytest.mark.parametrize("diagonal", ["product", "unit"])
 def test_model_meets_the_conditions_of_the_dual_problem(make_gaussians, kind, diagonal):
     X, y = make_gaussians(kind, n=60, d=4)
@@ -185,6 +195,12 @@ def test_a_search_over_c_computes_each_gram_matrix_once(make_gaussians, monkeypa
             np.testing.assert_array_equal(search.cv_results_[key], plain.cv_results_[key])
 
 
+def test_memory_may_be_a_path(make_gaussians, tmp_path):
+    X, y = make_gaussians("diagonal", n=40, d=4)
+    UncertainKernelSVC(memory=tmp_path).fit(X, y)
+    assert list(tmp_path.rglob("output.pkl"))
+
+
 def test_a_cached_gram_matrix_belongs_to_its_examples_and_its_kernel(make_gaussians, tmp_path):
     X, y = make_gaussians("diagonal", n=40, d=4)
     other = Gaussians(X.mean, variance=2.0 * X.covariances.values)
@@ -241,8 +257,17 @@ def test_an_early_end_warns(make_gaussians):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "sigmoid"}, ValueError, "kind must be one of"),
-        ({"C": -1.0}, ValueError, "C"),
+        ({"kernel": "RBF"}, ValueError, "kernel must be one of rbf, .*; got 'RBF'"),
+        ({"C": -1.0}, ValueError, "^C must be positive and finite, got -1"),
+        ({"C": np.inf}, ValueError, "^C must be positive and finite, got inf"),
+        ({"C": True}, TypeError, "^C must be a number, got True"),
+        ({"tol": 0.0}, ValueError, "^tol must be positive and finite, got 0"),
+        ({"max_iter": 0}, ValueError, "^max_iter must be >= 1, got 0"),
+        ({"max_iter": 2.0}, TypeError, "^max_iter must be an integer, got 2.0"),
+        ({"cache_size": "1"}, TypeError, "^cache_size must be a number, got '1'"),
+        ({"n_threads": 0}, ValueError, "^n_threads must be >= 1, got 0"),
+        ({"class_weight": {1: np.nan}}, ValueError, "^class_weight must be positive and finite"),
+        ({"class_weight": {1: -1.0}}, ValueError, "^class_weight must be positive and finite"),
         ({"diagonal": "none"}, ValueError, "diagonal must be one of"),
     ],
 )
