@@ -345,7 +345,7 @@ def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
 def require_order_of_names(
     argument: str, array: Any, other: str, expected: FeatureNames | None
 ) -> None:
-    """Raise ValueError for a data frame that has some of the expected names, but not in their place.
+    """Raise ValueError for a data frame that has some of the expected names, but not their order.
 
     Columns of errors often have names of their own; these say nothing about the order.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
@@ -278,6 +279,33 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
             codes = self._votes(values).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
+
+    def score(
+        self,
+        X: Examples | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy of `predict`, the share of examples whose label is right.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `predict`.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        labels = self.predict(X, X_std=X_std, X_cov=X_cov)
+        return float(accuracy_score(y, labels, sample_weight=sample_weight))
 
     def _votes(self, values: Array) -> NDArray[np.intp]:
         """Return the pairs that each class wins, (n_samples, n_classes)."""

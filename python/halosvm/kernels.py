@@ -63,7 +63,8 @@ def expected_kernel(
         Inverse bandwidth, 1 / (2 sigma^2) for "rbf", of all features or of each:
         exp(-sum_k gamma_k (x_k - y_k)^2), exp(-sum_k gamma_k abs(x_k - y_k)),
         (sum_k gamma_k x_k y_k + coef0)^degree. "scale" is 1 / (n_features v) with the variance v of
-        all values in `X`, those of the covariances and between components included.
+        all values in `Y`, or in `X` without `Y`, those of the covariances and between components
+        included: ``expected_kernel(X_test, X_train)`` has the gamma of ``expected_kernel(X_train)``.
     degree : int, default=3
         Of "poly": 1, 2 or 3.
     coef0 : float, default=1.0
@@ -81,10 +82,8 @@ def expected_kernel(
         same size where features are many and those of k tiny; but where k(X, Y) is lost in the
         rounding of k(X, X), it cannot tell examples apart: then take a smaller gamma.
     tau : float or "median", default="median"
-        Width of the level-2 kernel. "median" is the median distance of two examples drawn from `Y`,
-        or from `X` without `Y`: ``expected_kernel(X_test, X_train, ...)`` has the tau of
-        ``expected_kernel(X_train, ...)`` if gamma is a number. Of more than 1,000 examples, 1,000
-        evenly spaced rows count.
+        Width of the level-2 kernel. "median" is the median distance between two different rows of
+        `Y`, or of `X` without `Y`. Of more than 1,000 rows, 1,000 evenly spaced ones count.
     out : ndarray of shape (n_samples_X, n_samples_Y), optional
         Where to write, of float32 or float64 with contiguous rows, a memory map too. A matrix
         larger than memory is best written in blocks of rows,
@@ -121,7 +120,7 @@ def expected_kernel(
     """
     x = as_examples(X)
     y = None if Y is None else _as_partner(Y, x)
-    gammas = resolve_gamma(gamma, x, kind)
+    gammas = resolve_gamma(gamma, x if y is None else y, kind)
     check_kernel(kind, degree, coef0)
     _check_diagonal(diagonal, kind, y, normalize)
     check_level2(level2, tau, diagonal)

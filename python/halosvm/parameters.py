@@ -1,4 +1,4 @@
-"""Checks of the parameters that several estimators and functions have; errors name the parameter."""
+"""Checks of parameters that estimators and functions have in common; errors name the parameter."""
 
 from __future__ import annotations
 

@@ -150,6 +150,20 @@ def test_errors_can_be_given_beside_the_means(make_gaussians):
     assert (values != one.decision_function(X.mean)).any()
 
 
+def test_score_counts_the_errors_that_it_is_given(make_gaussians):
+    X, y = make_gaussians("diagonal_std", n=60, d=4)
+    std = 10.0 * X.covariances.values
+    model = UncertainKernelSVC(C=10.0, gamma=0.4).fit(X, y)
+    weights = np.arange(60.0)
+    right = model.predict(X.mean, X_std=std) == y
+    assert (right != (model.predict(X.mean) == y)).any()
+    assert model.score(X.mean, y, X_std=std) == right.mean()
+    assert model.score(X.mean, y, X_cov=std**2) == right.mean()
+    expected = pytest.approx(np.average(right, weights=weights))
+    assert model.score(X.mean, y, weights, X_std=std) == expected
+    assert model.score(Gaussians(X.mean, std=std), y) == right.mean()
+
+
 def test_predictions_in_blocks_are_those_of_the_whole(make_gaussians, monkeypatch):
     X, y = make_gaussians("diagonal", n=70, d=4)
     model = UncertainKernelSVC().fit(X, y)
