@@ -9,6 +9,7 @@ import numbers
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from halosvm import _core
@@ -64,7 +65,7 @@ def expected_kernel(
         exp(-sum_k gamma_k (x_k - y_k)^2), exp(-sum_k gamma_k abs(x_k - y_k)),
         (sum_k gamma_k x_k y_k + coef0)^degree. "scale" is 1 / (n_features v) with the variance v of
         all values in `Y`, or in `X` without `Y`, those of the covariances and between components
-        included: ``expected_kernel(X_test, X_train)`` has the gamma of ``expected_kernel(X_train)``.
+        included; thus ``expected_kernel(X_test, X_train)`` and ``expected_kernel(X_train)`` agree.
     degree : int, default=3
         Of "poly": 1, 2 or 3.
     coef0 : float, default=1.0
@@ -82,8 +83,8 @@ def expected_kernel(
         same size where features are many and those of k tiny; but where k(X, Y) is lost in the
         rounding of k(X, X), it cannot tell examples apart: then take a smaller gamma.
     tau : float or "median", default="median"
-        Width of the level-2 kernel. "median" is the median distance between two different rows of
-        `Y`, or of `X` without `Y`. Of more than 1,000 rows, 1,000 evenly spaced ones count.
+        Width of the level-2 kernel. "median" is the median distance between examples of `Y`, or of
+        `X` without `Y`, that differ. Of more than 1,000 rows, 1,000 evenly spaced ones count.
     out : ndarray of shape (n_samples_X, n_samples_Y), optional
         Where to write, of float32 or float64 with contiguous rows, a memory map too. A matrix
         larger than memory is best written in blocks of rows,
@@ -235,11 +236,8 @@ def median_gamma(
     if len(x) > max_samples:
         x = x[check_random_state(random_state).choice(len(x), int(max_samples), replace=False)]
     means, traces = moments_of(x)
-    means = means - means.mean(axis=0, dtype=np.float64)
-    size = np.einsum("nd,nd->n", means, means) + traces
     rows, columns = np.triu_indices(len(x), k=1)
-    distances = size[:, np.newaxis] + size - 2.0 * means @ means.T
-    median = float(np.median(distances[rows, columns]))
+    median = float(np.median(pdist(means, "sqeuclidean") + traces[rows] + traces[columns]))
     if not median > 0.0:
         raise ValueError("X has a median distance of 0; more than half of its pairs are equal")
     return 1.0 / median

@@ -313,6 +313,20 @@ def test_median_gamma_of_a_draw_is_close_and_depends_on_the_seed(make_gaussians)
     assert draws == pytest.approx([median_gamma(X, max_samples=2000)] * 3, rel=0.1)
 
 
+def test_scale_is_that_of_the_second_argument(make_gaussians):
+    X, _ = make_gaussians("diagonal", n=20, d=4)
+    K = expected_kernel(X, gamma="scale")
+    np.testing.assert_allclose(expected_kernel(X[:5], X, gamma="scale"), K[:5], rtol=1e-14)
+
+
+@pytest.mark.parametrize("far", [1e9, 1e12, 1e15])
+def test_median_gamma_keeps_its_digits_beside_a_row_far_away(far):
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    points[7] = far
+    exact = [((p - q) ** 2).sum() for i, p in enumerate(points) for q in points[:i]]
+    assert median_gamma(points) == pytest.approx(1 / np.median(exact), rel=1e-12)
+
+
 # -- bad input -----------------------------------------------------------------------------------
 
 SMALL = Gaussians(np.zeros((3, 2)), std=np.ones((3, 2)))
