@@ -15,7 +15,7 @@ from . import covariance_arrays as arrays
 from .covariances import Covariances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -132,12 +132,7 @@ class Gaussians(arrays.Frozen):
             if not isinstance(part, Gaussians):
                 raise TypeError(f"parts[{i}] is {type(part).__name__}, expected Gaussians")
         covariances = Covariances.concatenate(part.covariances for part in batches)
-        first = names = batches[0].feature_names
-        for i, part in enumerate(batches):
-            if part.feature_names is None:
-                names = None
-            elif first is not None:
-                require_equal_names(f"parts[{i}]", part.feature_names, "parts[0]", first)
+        names = common_names([part.feature_names for part in batches], "parts")
         return cls._of(np.concatenate([part.mean for part in batches]), covariances, names)
 
     @property
@@ -342,6 +337,13 @@ def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     return np.array(names, dtype=object) if texts else None
 
 
+def common_names(of_each: Sequence[FeatureNames | None], argument: str) -> FeatureNames | None:
+    """Return the feature names if all parts have them, in which case they must be equal."""
+    for i, names in enumerate(of_each):
+        require_equal_names(f"{argument}[{i}]", names, f"{argument}[0]", of_each[0])
+    return None if any(names is None for names in of_each) else of_each[0]
+
+
 def require_order_of_names(
     argument: str, array: Any, other: str, expected: FeatureNames | None
 ) -> None:
@@ -355,9 +357,11 @@ def require_order_of_names(
 
 
 def require_equal_names(
-    argument: str, names: FeatureNames, other: str, expected: FeatureNames
+    argument: str, names: FeatureNames | None, other: str, expected: FeatureNames | None
 ) -> None:
-    """Raise ValueError, which names the first difference, unless the names are equal."""
+    """Raise ValueError, which names the first difference, if both have names that differ."""
+    if names is None or expected is None:
+        return
     for i, (name, expected_name) in enumerate(zip(names, expected, strict=True)):
         if name != expected_name:
             raise ValueError(

@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from halosvm import _core
+from halosvm.gaussians import require_equal_names
 from halosvm.level2 import check_level2, resolve_tau, write_level2
 from halosvm.mixtures import as_examples, moments_of
 from halosvm.parameters import thread_count
@@ -261,6 +262,7 @@ def _as_partner(Y: Examples | ArrayLike, X: Examples) -> Examples:
         raise ValueError("Y" + message[1:] if message.startswith("X ") else message) from None
     if y.shape[1] != X.shape[1]:
         raise ValueError(f"Y has {y.shape[1]} features, X has {X.shape[1]}")
+    require_equal_names("Y", y.feature_names, "X", X.feature_names)
     return y
 
 

@@ -293,6 +293,22 @@ def test_pandas_frames_are_read():
     np.testing.assert_array_equal(X.covariances.values, means() + 1)
 
 
+def test_nullable_pandas_frames_are_read_and_missing_values_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(means(), columns=["a", "b", "c"]).astype("Float64")
+    frame["b"] = frame["b"].round().astype("Int64")
+    plain = frame.to_numpy(float)
+    X = Gaussians(frame, std=frame.abs()["a"])
+    np.testing.assert_array_equal(X.mean, plain)
+    np.testing.assert_array_equal(X.covariances.values, np.abs(plain[:, 0]))
+    np.testing.assert_array_equal(as_gaussians(plain, X_std=frame.abs()).mean, plain)
+    frame.iloc[1, 2] = pandas.NA
+    with pytest.raises(ValueError, match="row 1, column 2 is nan"):
+        Gaussians(frame)
+    with pytest.raises(TypeError, match="mean has dtype object"):
+        Gaussians(frame.assign(d="1.5"))
+
+
 # ---- indexing, joining, copying --------------------------------------------------------------
 
 

@@ -378,6 +378,14 @@ def test_bad_input_is_refused(options, error, message):
         expected_kernel(SMALL, **options)
 
 
+def test_columns_of_both_sides_must_agree():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "b"])
+    with pytest.raises(ValueError, match="Y has column 0 named 'b', in X it is 'a'"):
+        expected_kernel(frame, frame[["b", "a"]])
+    np.testing.assert_array_equal(expected_kernel(frame, frame), expected_kernel(frame))
+
+
 def test_laplacian_refuses_correlated_errors():
     X = Gaussians(np.zeros((2, 2)), cov=np.tile(np.eye(2), (2, 1, 1)))
     with pytest.raises(ValueError, match=r"laplacian needs zero, isotropic or diagonal cov.*full"):

@@ -143,3 +143,17 @@ def test_masked_observations_do_not_pass():
     masked = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
     with pytest.raises(ValueError, match=r"samples\[0\]: row 1, column 0 is masked"):
         from_samples([masked], of="mean")
+
+
+def test_feature_names_are_kept_and_must_agree():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "b"])
+    for X in (
+        from_samples([frame, frame + 1], of="mean"),
+        from_samples(iter([frame]), of="mean"),
+        from_samples(frame, [0, 0], of="mean"),
+    ):
+        assert list(X.feature_names) == ["a", "b"]
+    assert from_samples([frame, frame.to_numpy()], of="mean").feature_names is None
+    with pytest.raises(ValueError, match=r"^samples\[1\] has column 0 named 'b', in samples\[0\]"):
+        from_samples([frame, frame[["b", "a"]]], of="mean")
