@@ -90,6 +90,13 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         return X
 
 
+def require_finite_decisions(values: NDArray[np.float64]) -> None:
+    """Raise ValueError that names the first row of X whose decision values, (n, k), overflow."""
+    lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if lost.size:
+        raise ValueError(f"X: row {lost[0]} is so large that its decision value overflows")
+
+
 def _require_rows(X: Examples) -> None:
     if len(X) == 0:
         raise ValueError("X has 0 rows; at least 1 is needed")

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from halosvm.covariances import Covariances
 from halosvm.estimator import GaussianEstimator
+from halosvm.expansions import expansion_values
 from halosvm.gaussians import Gaussians
 from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
 from halosvm.svc import UncertainSVC
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 RANK_TOLERANCE = 1e-13  # eigenvalues of the Gram matrix below this share of the largest are dropped
 _SOLVERS = ("auto", "lbfgs", "interior_point")
 _MATRICES = 3  # at a time: the Gram matrix, and twice its size to decompose it or for the factor
-_BLOCK = 2**22  # kernel values that a prediction holds at a time
 
 
 class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
@@ -240,12 +240,8 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         """
         check_is_fitted(self)
         points, support = Gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
-        values = np.empty((len(points), len(self.intercept_)))
-        step = max(1, _BLOCK // max(1, len(support)))
         options = {**self._parameters(), "n_threads": self.n_threads}
-        for begin in range(0, len(points), step):
-            block = expected_kernel(points[begin : begin + step], support, **options)
-            values[begin : begin + step] = block @ self.dual_coef_.T + self.intercept_
+        values = expansion_values(points, support, self.dual_coef_, self.intercept_, **options)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def decision_std(
@@ -322,8 +318,6 @@ def _feature_space_variances(data: Gaussians, argument: str) -> Array:
 def _decompose_gram(X: Gaussians, n_threads: int | None, **options: Any) -> tuple[Array, Array]:
     """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
     K = expected_kernel(X, n_threads=n_threads, **options)
-    if not np.isfinite(K).all():
-        raise ValueError("X is so large that its kernel overflows; scale the features")
     values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
     if values[-1] <= 0.0:  # all examples lie at the origin of the feature space
         return np.ones(1), np.zeros((len(K), 1))

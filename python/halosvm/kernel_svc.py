@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.expansions import KernelExpansion
-from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
+from halosvm.expansions import KernelExpansion, expansion_values
+from halosvm.kernels import check_kernel, resolve_gamma
 from halosvm.level2 import check_level2, resolve_tau
 from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.targets import encode_labels, raw_weights, weighted_rows
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_BLOCK = 2**22  # kernel values that a prediction holds at a time
+_SHAPES = ("ovr", "ovo")
 
 
 class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc]
@@ -66,6 +66,9 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
     class_weight : dict, "balanced" or None, default=None
         Factors for the weights of each class. "balanced" counts examples by their weights, so that
         a weight of 2 equals a repetition; `SVC` counts rows.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns of more than two classes, as in `SVC`: a value for each
+        class, or for each pair of classes, beside which `decision_std` stands.
     n_threads : int or None, default=None
         Number of threads for kernels; None uses every processor this process may use.
     memory : str, path, joblib.Memory or None, default=None
@@ -134,6 +137,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         max_iter: int = -1,
         cache_size: float = 200,
         class_weight: Mapping[Any, float] | str | None = None,
+        decision_function_shape: str = "ovr",
         n_threads: int | None = None,
         memory: Any = None,
     ) -> None:
@@ -150,6 +154,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
         self.n_threads = n_threads
         self.memory = memory
 
@@ -228,6 +233,11 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         thread_count(self.n_threads)
         check_kernel(self.kernel, self.degree, self.coef0, "kernel")
         check_level2(self.level2, self.tau, self.diagonal)
+        shape = self.decision_function_shape
+        if not isinstance(shape, str) or shape not in _SHAPES:
+            raise ValueError(
+                f"decision_function_shape must be one of {', '.join(_SHAPES)}; got {shape!r}"
+            )
 
     def decision_function(
         self,
@@ -245,13 +255,16 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive values speak for `classes_[1]`; of more than two classes, the largest value
-            tells the class that wins most pairs.
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Positive values speak for `classes_[1]`. Of more than two classes, with "ovr" the
+            largest value tells the class that wins most pairs; with "ovo" these are the values of
+            the pairs (0, 1), (0, 2), ..., (1, 2), ..., where positive ones speak for the first.
         """
         values = self._pair_values(X, X_std, X_cov)
         if len(self.classes_) == 2:
             return values[:, 0]
+        if self.decision_function_shape == "ovo":
+            return values
         return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
 
     def predict(
@@ -320,14 +333,10 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
         check_is_fitted(self)
         data = self._read_data(X, X_std, X_cov)
-        values = np.empty((len(data), len(self.intercept_)))
-        step = max(1, _BLOCK // max(1, len(self.support_)))
         options = {**self._parameters(), **self._level2(), "n_threads": self.n_threads}
-        for begin in range(0, len(data), step):
-            rows = data[begin : begin + step]
-            block = expected_kernel(rows, self.support_gaussians_, **options)
-            values[begin : begin + step] = block @ self._pairs.T + self.intercept_
-        return values
+        return expansion_values(
+            data, self.support_gaussians_, self._pairs, self.intercept_, **options
+        )
 
     def _training_gram(self, X: Examples, **options: Any) -> Array:
         return training_gram(self.memory, X, self.n_threads, **self._parameters(), **options)

@@ -104,7 +104,7 @@ def expected_kernel(
     Raises
     ------
     ValueError, TypeError
-        For parameters out of range and data that do not fit together.
+        For parameters out of range, data that do not fit together, and values that overflow.
 
     References
     ----------
@@ -153,6 +153,17 @@ class _CoreKernel(NamedTuple):
 
     def write(self, X: Examples, Y: Examples | None, out: NDArray[Any]) -> None:
         _core.gram(X.core_view(), None if Y is None else Y.core_view(), out, *self)
+        if self.kind in ("poly", "linear") and out.size:
+            self._require_finite(X, Y, out)
+
+    def _require_finite(self, X: Examples, Y: Examples | None, K: NDArray[Any]) -> None:
+        if np.isfinite(K.min()) and np.isfinite(K.max()):
+            return
+        largest = max(np.abs(moments_of(side)[0]).max() for side in (X, Y) if side is not None)
+        raise ValueError(
+            f"the {self.kind} kernel overflows {K.dtype}: means are up to {largest:g}, gamma is up "
+            f"to {self.gamma.max():g}; scale the features"
+        )
 
     def gram(self, X: Examples) -> Array:
         out = np.empty((len(X), len(X)))

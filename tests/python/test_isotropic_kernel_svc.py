@@ -22,6 +22,7 @@ from halosvm import (
     Gaussians,
     IsotropicKernelSVC,
     UncertainSVC,
+    expansions,
     expected_kernel,
     isotropic_kernel_svc,
     reference,
@@ -256,7 +257,7 @@ def test_predictions_in_blocks_are_those_of_the_whole(moons, monkeypatch):
     X, y, sigma = moons
     model = IsotropicKernelSVC().fit(X, y, X_std=sigma)
     whole = model.decision_function(X)
-    monkeypatch.setattr(isotropic_kernel_svc, "_BLOCK", 16 * len(model.support_))
+    monkeypatch.setattr(expansions, "_BLOCK", 16 * len(model.support_))
     np.testing.assert_allclose(model.decision_function(X), whole, rtol=1e-11, atol=1e-12)
 
 
@@ -318,6 +319,13 @@ def test_a_failed_fit_leaves_the_model_as_it_was(moons):
     assert all(model.__dict__[key] is before[key] for key in before if key.endswith("_"))
 
 
+def test_decision_values_that_overflow_are_refused(moons):
+    X, y, sigma = moons
+    model = IsotropicKernelSVC(kernel="poly").fit(X, y, X_std=sigma)
+    with pytest.raises(ValueError, match="poly kernel overflows float64: means are up to 1e\\+120"):
+        model.predict([[0.0, 0.0], [1e120, 1e120]])
+
+
 def test_an_early_end_warns(moons):
     X, y, sigma = moons
     with pytest.warns(ConvergenceWarning, match="after 1 iterations"):
@@ -348,7 +356,12 @@ def test_a_decomposition_beyond_memory_is_refused_before_anything_is_computed(mo
         ({"solver": "sgd"}, {}, ValueError, "solver must be one of auto, lbfgs, interior_point"),
         ({"kernel": "sigmoid"}, {}, ValueError, "kernel must be one of"),
         ({"n_threads": True}, {}, TypeError, "n_threads must be an integer, got True"),
-        ({"kernel": "poly", "gamma": 1e200}, {}, ValueError, "its kernel overflows"),
+        (
+            {"kernel": "poly", "gamma": 1e200},
+            {},
+            ValueError,
+            "the poly kernel overflows float64: means are up to 2, gamma",
+        ),
         ({"tol": -1.0}, {}, ValueError, "tol must be >= 0"),
         ({"max_iter": 0}, {}, ValueError, "max_iter must be >= 1"),
     ],

@@ -378,6 +378,23 @@ def test_bad_input_is_refused(options, error, message):
         expected_kernel(SMALL, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [
+        ({"kind": "poly"}, np.float64),
+        ({"kind": "poly", "normalize": True}, np.float64),
+        ({"kind": "poly", "level2": "gaussian"}, np.float64),
+        ({"kind": "poly", "level2": "gaussian", "tau": 1.0}, np.float32),
+        ({"kind": "linear"}, np.float32),
+    ],
+)
+def test_values_that_overflow_are_refused(options, dtype):
+    X = np.array([[0.0, 1.0], [1e120, 1.0], [1.0, 1.0]])
+    computed = "float64" if "level2" in options else np.dtype(dtype)
+    with pytest.raises(ValueError, match=rf"kernel overflows {computed}: means are up to 1e\+120"):
+        expected_kernel(X, gamma=1.0, dtype=dtype, **options)
+
+
 def test_columns_of_both_sides_must_agree():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "b"])
