@@ -70,7 +70,8 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order. With two classes, `classes_[1]` is the positive one.
     support_ : ndarray of shape (n_support,)
-        Rows of the examples whose coefficients are not zero.
+        Rows of the examples whose coefficients are not exactly zero: as a rule all of positive
+        weight, since the coefficients are computed in the span of the examples, not one by one.
     support_vectors_ : ndarray of shape (n_support, n_features)
         Those examples.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
@@ -285,6 +286,15 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
+
+    def _with_errors(self, means: NDArray[Any], X_std: Any, X_cov: Any) -> Any:
+        """Read one error for each row also where features are as many as rows."""
+        n, d = means.shape
+        if n == d and X_cov is None and np.shape(X_std) == (n,):
+            X_std, X_cov = None, Covariances.from_std(X_std, d, argument="X_std")
+        elif n == d and X_std is None and np.shape(X_cov) == (n,):
+            X_cov = Covariances.from_variance(X_cov, d, argument="X_cov")
+        return super()._with_errors(means, X_std, X_cov)
 
     def _parameters(self) -> dict[str, Any]:
         """Return the options of the kernel."""

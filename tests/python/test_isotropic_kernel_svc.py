@@ -319,6 +319,20 @@ def test_a_failed_fit_leaves_the_model_as_it_was(moons):
     assert all(model.__dict__[key] is before[key] for key in before if key.endswith("_"))
 
 
+def test_errors_are_per_row_also_where_features_are_as_many_as_rows():
+    X = np.array([[0.0, 1.0, 0.0], [2.0, 0.0, 1.0], [1.0, 1.0, 3.0]])
+    sigma = np.array([0.1, 0.5, 0.3])
+    model = IsotropicKernelSVC().fit(X, [0, 1, 0], X_std=sigma)
+    expected = IsotropicKernelSVC().fit(
+        X, [0, 1, 0], X_cov=Covariances.from_std(sigma, n_features=3)
+    )
+    np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
+    spread = model.decision_std(np.ones((3, 3)), X_cov=sigma**2)
+    np.testing.assert_allclose(spread / spread[0], sigma / sigma[0], rtol=1e-14)
+    with pytest.raises(ValueError, match="X_std row 1 is -1"):
+        IsotropicKernelSVC().fit(X, [0, 1, 0], X_std=[1.0, -1.0, 0.0])
+
+
 def test_decision_values_that_overflow_are_refused(moons):
     X, y, sigma = moons
     model = IsotropicKernelSVC(kernel="poly").fit(X, y, X_std=sigma)
