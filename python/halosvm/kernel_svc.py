@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
@@ -317,8 +316,9 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         -------
         float
         """
-        labels = self.predict(X, X_std=X_std, X_cov=X_cov)
-        return float(accuracy_score(y, labels, sample_weight=sample_weight))
+        if X_std is not None or X_cov is not None:
+            X = self._read_data(X, X_std, X_cov)
+        return float(super().score(X, y, sample_weight))
 
     def _votes(self, values: Array) -> NDArray[np.intp]:
         """Return the pairs that each class wins, (n_samples, n_classes)."""
