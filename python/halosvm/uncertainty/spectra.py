@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from halosvm.sample_covariances import BagKind, Of, Shrinkage
 
     Array = NDArray[np.float64]
+    Band = tuple[str, float, float]
 
 
 def welch(
@@ -124,8 +125,8 @@ def welch(
     return from_samples(bags, of=of, kind=kind, shrinkage=shrinkage)
 
 
-def _read_bands(bands: Any) -> dict[str, tuple[float, float]]:
-    """Return the bands by name; the name of one without is its interval."""
+def _read_bands(bands: Any) -> list[Band]:
+    """Return the name, low and high of each band; the name of one without is its interval."""
     if hasattr(bands, "keys"):
         each = [arrays.as_float_array(bands[name], f"bands[{name!r}]", 2) for name in bands]
         pairs, names = np.reshape(each, (-1, 2)).tolist(), list(bands)
@@ -140,13 +141,13 @@ def _read_bands(bands: Any) -> dict[str, tuple[float, float]]:
     for name, (low, high) in zip(names, pairs, strict=True):
         if not 0 <= low < high:
             raise ValueError(f"bands: {name} is [{low:g}, {high:g}); it needs 0 <= low < high")
-    return {name: (low, high) for name, (low, high) in zip(names, pairs, strict=True)}
+    return [(name, low, high) for name, (low, high) in zip(names, pairs, strict=True)]
 
 
 def _log_powers(
     signal: Array,
     fs: float,
-    bands: dict[str, tuple[float, float]],
+    bands: list[Band],
     cut: dict[str, Any],
     number: int,
 ) -> Array:
@@ -155,7 +156,7 @@ def _log_powers(
 
     frequencies, _, density = scipy.signal.spectrogram(signal, fs, mode="psd", **cut)
     powers = []
-    for name, (low, high) in bands.items():
+    for name, low, high in bands:
         inside = (frequencies >= low) & (frequencies < high)
         if not inside.any():
             raise ValueError(
