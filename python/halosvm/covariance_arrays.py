@@ -79,8 +79,8 @@ def as_float_array(array: Any, argument: str, *axes: str | int) -> FloatArray:
     """
     if hasattr(array, "toarray"):
         raise TypeError(f"{argument} is sparse; pass {argument}.toarray()")
-    if hasattr(array, "columns") and hasattr(array, "to_numpy"):
-        array = array.to_numpy()
+    if hasattr(array, "to_numpy"):
+        array = _values_of_frame(array)
     if isinstance(array, list | tuple) and any(isinstance(x, np.ma.MaskedArray) for x in array):
         array = np.ma.array(array)  # np.asarray of such a list would drop the masks
     if isinstance(array, np.ma.MaskedArray):
@@ -96,6 +96,18 @@ def as_float_array(array: Any, argument: str, *axes: str | int) -> FloatArray:
     single = plain.dtype.kind == "f" and plain.dtype.itemsize == 4
     with np.errstate(over="ignore"):  # a long double can become inf, which the core then reports
         return np.require(plain, np.float32 if single else np.float64, ["C", "ALIGNED"])
+
+
+def _values_of_frame(frame: Any) -> Any:
+    """Return the values of a data frame or a column; of nullable numbers with NaN for what misses.
+
+    Only pandas has those, as objects with dtypes that are numbers.
+    """
+    values = frame.to_numpy()
+    dtypes = np.atleast_1d(np.array(getattr(frame, "dtypes", None), dtype=object))
+    if values.dtype == object and all(getattr(each, "kind", "O") in "biuf" for each in dtypes):
+        return frame.to_numpy(np.float64, na_value=np.nan)
+    return values
 
 
 def as_count(value: Any, argument: str, smallest: int) -> int:

@@ -44,8 +44,7 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Any, NDArray[Any]]:
         if not isinstance(X, self._example_types):
             means, y = validate_data(self, X, y, dtype=_DTYPES, order="C")
-            names = getattr(self, "feature_names_in_", None)
-            return as_examples(means, X_std=X_std, X_cov=X_cov, feature_names=names), y
+            return self._with_errors(means, X_std, X_cov), y
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -72,8 +71,11 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
     def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Any:
         if isinstance(X, self._example_types):
             return self._check_features(as_examples(X, X_std=X_std, X_cov=X_cov))
+        return self._with_errors(self._read_means(X), X_std, X_cov)
+
+    def _with_errors(self, means: NDArray[Any], X_std: Any, X_cov: Any) -> Any:
         names = getattr(self, "feature_names_in_", None)
-        return as_examples(self._read_means(X), X_std=X_std, X_cov=X_cov, feature_names=names)
+        return as_examples(means, X_std=X_std, X_cov=X_cov, feature_names=names)
 
     def _check_features(self, X: Any) -> Any:
         _require_rows(X)
@@ -88,6 +90,13 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
                 if name != fitted:
                     raise ValueError(f"X has feature {i} named {name!r}, in fit it was {fitted!r}")
         return X
+
+
+def require_finite_decisions(values: NDArray[np.float64]) -> None:
+    """Raise ValueError that names the first row of X whose decision values, (n, k), overflow."""
+    lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if lost.size:
+        raise ValueError(f"X: row {lost[0]} is so large that its decision value overflows")
 
 
 def _require_rows(X: Examples) -> None:

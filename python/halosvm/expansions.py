@@ -1,7 +1,7 @@
-"""The spread of a kernel machine's decision value over an uncertain example.
+"""The decision value of a kernel machine, and its spread over an uncertain example.
 
 f(x) = sum_j c_j h_j(x) with h_j(x) = E k(x, z) over z ~ Z_j; examples x ~ X_i and support examples
-Z_j enter, the standard deviation of f(x) leaves.
+Z_j enter, the expectation and the standard deviation of f(x) leave.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
 from halosvm.covariance_arrays import factor_groups
-from halosvm.estimator import GaussianEstimator
+from halosvm.estimator import GaussianEstimator, require_finite_decisions
 from halosvm.gaussians import Gaussians
+from halosvm.kernels import expected_kernel
 from halosvm.mixtures import GaussianMixtures
+from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_BLOCK = 2**22  # numbers of dense matrices that are held at a time
+_BLOCK = 2**22  # numbers of kernels or dense matrices that are held at a time
 
 
 class _Kernel(NamedTuple):
@@ -81,7 +83,7 @@ class KernelExpansion(GaussianEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_pairs)
             Of more than two classes, that of the decision value of each pair of classes, in the
-            order of `intercept_`.
+            order of `intercept_` and of `decision_function` with decision_function_shape="ovo".
 
         Raises
         ------
@@ -116,6 +118,37 @@ class KernelExpansion(GaussianEstimator):
         return std[:, 0] if len(self.classes_) == 2 else std
 
 
+def expansion_values(
+    X: Examples, Z: Examples, coefficients: Array, intercepts: Array, **options: Any
+) -> Array:
+    """Return sum_j c_pj k(X_i, Z_j) + b_p, (n_samples, n_problems), in blocks of examples.
+
+    Parameters
+    ----------
+    X, Z : Gaussians or GaussianMixtures
+        Examples, and the support examples.
+    coefficients : ndarray of shape (n_problems, n_support)
+        The c.
+    intercepts : ndarray of shape (n_problems,)
+        The b.
+    **options
+        Of `expected_kernel`.
+
+    Raises
+    ------
+    ValueError
+        If a kernel or a decision value overflows.
+    """
+    values = np.empty((len(X), len(intercepts)))
+    step = max(1, _BLOCK // max(1, len(Z)))
+    for begin in range(0, len(X), step):
+        rows = slice(begin, begin + step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values[rows] = expected_kernel(X[rows], Z, **options) @ coefficients.T + intercepts
+    require_finite_decisions(values)
+    return values
+
+
 def expansion_std(
     X: Examples,
     Z: Examples,
@@ -146,9 +179,10 @@ def expansion_std(
     """
     kernel = _Kernel(kind, gamma, degree, coef0, normalize)
     _require_closed_form(kernel)
+    threads = thread_count(n_threads)
     if kind == "rbf":
         variance = _core.expansion_variance(
-            X.core_view(), Z.core_view(), coefficients, gamma, bool(normalize), n_threads or 0
+            X.core_view(), Z.core_view(), coefficients, gamma, bool(normalize), threads
         )
         return np.sqrt(variance)
     if isinstance(Z, GaussianMixtures):

@@ -15,7 +15,7 @@ from . import covariance_arrays as arrays
 from .covariances import Covariances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -34,7 +34,8 @@ class Gaussians(arrays.Frozen):
         do not change them afterwards. A data frame also gives the feature names.
     std : array-like of shape (n_samples,) or (n_samples, n_features), optional
         Standard deviations, in the unit of the features: one per example, or one per example and
-        feature; 0 means certain.
+        feature; 0 means certain. Columns of a data frame may have names of their own, but if some
+        are those of features, all must be, in their order.
     variance : array-like of shape (n_samples,) or (n_samples, n_features), optional
         The squares of standard deviations.
     cov : Covariances or array-like, optional
@@ -131,12 +132,7 @@ class Gaussians(arrays.Frozen):
             if not isinstance(part, Gaussians):
                 raise TypeError(f"parts[{i}] is {type(part).__name__}, expected Gaussians")
         covariances = Covariances.concatenate(part.covariances for part in batches)
-        first = names = batches[0].feature_names
-        for i, part in enumerate(batches):
-            if part.feature_names is None:
-                names = None
-            elif first is not None:
-                _require_equal_names(f"parts[{i}]", part.feature_names, "parts[0]", first)
+        names = common_names([part.feature_names for part in batches], "parts")
         return cls._of(np.concatenate([part.mean for part in batches]), covariances, names)
 
     @property
@@ -281,9 +277,7 @@ def _read_covariances(
     array = arrays.as_float_array(value, argument)
     _refuse_unclear(array.shape, keyword, names, shape)
     _require_rows_and_columns(argument, array.shape, names.mean, shape)
-    columns = feature_names_of(value, argument)
-    if columns is not None and feature_names is not None:
-        _require_equal_names(argument, columns, names.mean, feature_names)
+    require_order_of_names(argument, value, names.mean, feature_names)
     if array.ndim == 3:
         return Covariances.full(array, argument=argument)
     make = Covariances.from_std if keyword == "std" else Covariances.from_variance
@@ -343,9 +337,31 @@ def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     return np.array(names, dtype=object) if texts else None
 
 
-def _require_equal_names(
-    argument: str, names: FeatureNames, other: str, expected: FeatureNames
+def common_names(of_each: Sequence[FeatureNames | None], argument: str) -> FeatureNames | None:
+    """Return the feature names if all parts have them, in which case they must be equal."""
+    for i, names in enumerate(of_each):
+        require_equal_names(f"{argument}[{i}]", names, f"{argument}[0]", of_each[0])
+    return None if any(names is None for names in of_each) else of_each[0]
+
+
+def require_order_of_names(
+    argument: str, array: Any, other: str, expected: FeatureNames | None
 ) -> None:
+    """Raise ValueError for a data frame that has some of the expected names, but not their order.
+
+    Columns of errors often have names of their own; these say nothing about the order.
+    """
+    names = feature_names_of(array, argument)
+    if names is not None and expected is not None and not set(names).isdisjoint(expected):
+        require_equal_names(argument, names, other, expected)
+
+
+def require_equal_names(
+    argument: str, names: FeatureNames | None, other: str, expected: FeatureNames | None
+) -> None:
+    """Raise ValueError, which names the first difference, if both have names that differ."""
+    if names is None or expected is None:
+        return
     for i, (name, expected_name) in enumerate(zip(names, expected, strict=True)):
         if name != expected_name:
             raise ValueError(

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, check_memory
+from sklearn.utils.validation import check_is_fitted
 
 from halosvm.covariances import Covariances
 from halosvm.estimator import GaussianEstimator
+from halosvm.expansions import expansion_values
 from halosvm.gaussians import Gaussians
-from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
 from halosvm.svc import UncertainSVC
-from halosvm.targets import encode_labels, raw_weights
-from halosvm.training_gram import require_memory
+from halosvm.targets import encode_labels, weighted_rows
+from halosvm.training_gram import cached, require_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 RANK_TOLERANCE = 1e-13  # eigenvalues of the Gram matrix below this share of the largest are dropped
 _SOLVERS = ("auto", "lbfgs", "interior_point")
 _MATRICES = 3  # at a time: the Gram matrix, and twice its size to decompose it or for the factor
-_BLOCK = 2**22  # kernel values that a prediction holds at a time
 
 
 class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
@@ -70,7 +70,8 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order. With two classes, `classes_[1]` is the positive one.
     support_ : ndarray of shape (n_support,)
-        Rows of the examples whose coefficients are not zero.
+        Rows of the examples whose coefficients are not exactly zero: as a rule all of positive
+        weight, since the coefficients are computed in the span of the examples, not one by one.
     support_vectors_ : ndarray of shape (n_support, n_features)
         Those examples.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
@@ -189,17 +190,17 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         if not isinstance(self.solver, str) or self.solver not in _SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
+        check_kernel(self.kernel, self.degree, self.coef0, "kernel")
         data, y = self._read_training_data(X, y, X_std, X_cov)
         variances = _feature_space_variances(data, _argument(X, X_std))
         classes, codes = encode_labels(y)
-        weights, used = raw_weights(classes, codes, sample_weight, None), np.arange(len(data))
-        if weights is not None and not weights.all():
-            used = np.flatnonzero(weights)
-            y, weights, variances = y[used], weights[used], variances[used]
-        points = Gaussians(data.mean if len(used) == len(data) else data.mean[used])
+        used, weights = weighted_rows(classes, codes, sample_weight)
+        if len(used) < len(data):
+            data, y, variances = data[used], y[used], variances[used]
+        points = Gaussians(data.mean)
         require_memory(len(points), _MATRICES)
         self.gamma_ = resolve_gamma(self.gamma, points, self.kernel, weights)
-        decompose = check_memory(self.memory).cache(_decompose_gram, ignore=["n_threads"])
+        decompose = cached(self.memory, _decompose_gram)
         values, vectors = decompose(points, self.n_threads, **self._parameters())
         scales = np.sqrt(values)
         linear = UncertainSVC(
@@ -240,12 +241,8 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         """
         check_is_fitted(self)
         points, support = Gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
-        values = np.empty((len(points), len(self.intercept_)))
-        step = max(1, _BLOCK // max(1, len(support)))
         options = {**self._parameters(), "n_threads": self.n_threads}
-        for begin in range(0, len(points), step):
-            block = expected_kernel(points[begin : begin + step], support, **options)
-            values[begin : begin + step] = block @ self.dual_coef_.T + self.intercept_
+        values = expansion_values(points, support, self.dual_coef_, self.intercept_, **options)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def decision_std(
@@ -290,6 +287,15 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
+    def _with_errors(self, means: NDArray[Any], X_std: Any, X_cov: Any) -> Any:
+        """Read one error for each row also where features are as many as rows."""
+        n, d = means.shape
+        if n == d and X_cov is None and np.shape(X_std) == (n,):
+            X_std, X_cov = None, Covariances.from_std(X_std, d, argument="X_std")
+        elif n == d and X_std is None and np.shape(X_cov) == (n,):
+            X_cov = Covariances.from_variance(X_cov, d, argument="X_cov")
+        return super()._with_errors(means, X_std, X_cov)
+
     def _parameters(self) -> dict[str, Any]:
         """Return the options of the kernel."""
         return {
@@ -322,8 +328,6 @@ def _feature_space_variances(data: Gaussians, argument: str) -> Array:
 def _decompose_gram(X: Gaussians, n_threads: int | None, **options: Any) -> tuple[Array, Array]:
     """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
     K = expected_kernel(X, n_threads=n_threads, **options)
-    if not np.isfinite(K).all():
-        raise ValueError("X is so large that its kernel overflows; scale the features")
     values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
     if values[-1] <= 0.0:  # all examples lie at the origin of the feature space
         return np.ones(1), np.zeros((len(K), 1))

@@ -13,10 +13,11 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.expansions import KernelExpansion
-from halosvm.kernels import expected_kernel, resolve_gamma
+from halosvm.expansions import KernelExpansion, expansion_values
+from halosvm.kernels import check_kernel, resolve_gamma
 from halosvm.level2 import check_level2, resolve_tau
-from halosvm.targets import encode_labels, raw_weights
+from halosvm.parameters import require_count, require_number, thread_count
+from halosvm.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.training_gram import require_memory, training_gram
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_BLOCK = 2**22  # kernel values that a prediction holds at a time
+_SHAPES = ("ovr", "ovo")
 
 
 class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc]
@@ -62,7 +63,11 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
     cache_size : float, default=200
         Size of its cache in MB.
     class_weight : dict, "balanced" or None, default=None
-        Factors for the weights of each class, as in `SVC`.
+        Factors for the weights of each class. "balanced" counts examples by their weights, so that
+        a weight of 2 equals a repetition; `SVC` counts rows.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns of more than two classes, as in `SVC`: a value for each
+        class, or for each pair of classes, beside which `decision_std` stands.
     n_threads : int or None, default=None
         Number of threads for kernels; None uses every processor this process may use.
     memory : str, path, joblib.Memory or None, default=None
@@ -131,6 +136,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         max_iter: int = -1,
         cache_size: float = 200,
         class_weight: Mapping[Any, float] | str | None = None,
+        decision_function_shape: str = "ovr",
         n_threads: int | None = None,
         memory: Any = None,
     ) -> None:
@@ -147,6 +153,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
         self.n_threads = n_threads
         self.memory = memory
 
@@ -187,16 +194,16 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
             return self._fit(X, y, X_std, X_cov, sample_weight)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
         data, y = self._read_training_data(X, y, X_std, X_cov)
         classes, codes = encode_labels(y)
-        weights, used = raw_weights(classes, codes, sample_weight, None), np.arange(len(data))
-        if weights is not None and not weights.all():
-            # `SVC` drops these itself, but then counts support examples among the rest.
-            used = np.flatnonzero(weights)
-            data, y, weights = data[used], y[used], weights[used]
+        used, weights = weighted_rows(classes, codes, sample_weight)
+        if len(used) < len(data):
+            # `SVC` drops the others itself, but then counts support examples among the rest.
+            data, y, codes = data[used], y[used], codes[used]
+        costs = raw_weights(classes, codes, weights, self.class_weight)
         require_memory(len(data))
         self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
-        check_level2(self.level2, self.tau, self.diagonal)
         self.tau_ = None
         if self.level2 is not None:
             self.tau_ = resolve_tau(self.tau, data, self._training_gram, weights)
@@ -207,8 +214,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
             tol=self.tol,
             max_iter=self.max_iter,
             cache_size=self.cache_size,
-            class_weight=self.class_weight,
-        ).fit(gram, y, weights)
+        ).fit(gram, y, costs)
         self.classes_ = classes
         self.support_ = used[dual.support_]
         self.support_gaussians_ = data[dual.support_]
@@ -217,6 +223,20 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         self.n_iter_ = int(dual.n_iter_.max())
         self._pairs = _pair_coefficients(dual.dual_coef_, dual.n_support_)
         return self
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol", "cache_size"):
+            require_number(getattr(self, name), name)
+        if isinstance(self.max_iter, bool) or self.max_iter != -1:
+            require_count(self.max_iter, "max_iter")
+        thread_count(self.n_threads)
+        check_kernel(self.kernel, self.degree, self.coef0, "kernel")
+        check_level2(self.level2, self.tau, self.diagonal)
+        shape = self.decision_function_shape
+        if not isinstance(shape, str) or shape not in _SHAPES:
+            raise ValueError(
+                f"decision_function_shape must be one of {', '.join(_SHAPES)}; got {shape!r}"
+            )
 
     def decision_function(
         self,
@@ -234,13 +254,16 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive values speak for `classes_[1]`; of more than two classes, the largest value
-            tells the class that wins most pairs.
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Positive values speak for `classes_[1]`. Of more than two classes, with "ovr" the
+            largest value tells the class that wins most pairs; with "ovo" these are the values of
+            the pairs (0, 1), (0, 2), ..., (1, 2), ..., where positive ones speak for the first.
         """
         values = self._pair_values(X, X_std, X_cov)
         if len(self.classes_) == 2:
             return values[:, 0]
+        if self.decision_function_shape == "ovo":
+            return values
         return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
 
     def predict(
@@ -269,6 +292,34 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
+    def score(
+        self,
+        X: Examples | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy of `predict`, the share of examples whose label is right.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `predict`.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        if X_std is not None or X_cov is not None:
+            X = self._read_data(X, X_std, X_cov)
+        return float(super().score(X, y, sample_weight))
+
     def _votes(self, values: Array) -> NDArray[np.intp]:
         """Return the pairs that each class wins, (n_samples, n_classes)."""
         n_classes = len(self.classes_)
@@ -282,14 +333,10 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
         check_is_fitted(self)
         data = self._read_data(X, X_std, X_cov)
-        values = np.empty((len(data), len(self.intercept_)))
-        step = max(1, _BLOCK // max(1, len(self.support_)))
         options = {**self._parameters(), **self._level2(), "n_threads": self.n_threads}
-        for begin in range(0, len(data), step):
-            rows = data[begin : begin + step]
-            block = expected_kernel(rows, self.support_gaussians_, **options)
-            values[begin : begin + step] = block @ self._pairs.T + self.intercept_
-        return values
+        return expansion_values(
+            data, self.support_gaussians_, self._pairs, self.intercept_, **options
+        )
 
     def _training_gram(self, X: Examples, **options: Any) -> Array:
         return training_gram(self.memory, X, self.n_threads, **self._parameters(), **options)

@@ -9,11 +9,14 @@ import numbers
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from halosvm import _core
+from halosvm.gaussians import require_equal_names
 from halosvm.level2 import check_level2, resolve_tau, write_level2
 from halosvm.mixtures import as_examples, moments_of
+from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -62,7 +65,8 @@ def expected_kernel(
         Inverse bandwidth, 1 / (2 sigma^2) for "rbf", of all features or of each:
         exp(-sum_k gamma_k (x_k - y_k)^2), exp(-sum_k gamma_k abs(x_k - y_k)),
         (sum_k gamma_k x_k y_k + coef0)^degree. "scale" is 1 / (n_features v) with the variance v of
-        all values in `X`, those of the covariances and between components included.
+        all values in `Y`, or in `X` without `Y`, those of the covariances and between components
+        included; thus ``expected_kernel(X_test, X_train)`` and ``expected_kernel(X_train)`` agree.
     degree : int, default=3
         Of "poly": 1, 2 or 3.
     coef0 : float, default=1.0
@@ -80,10 +84,8 @@ def expected_kernel(
         same size where features are many and those of k tiny; but where k(X, Y) is lost in the
         rounding of k(X, X), it cannot tell examples apart: then take a smaller gamma.
     tau : float or "median", default="median"
-        Width of the level-2 kernel. "median" is the median distance of two examples drawn from `Y`,
-        or from `X` without `Y`: ``expected_kernel(X_test, X_train, ...)`` has the tau of
-        ``expected_kernel(X_train, ...)`` if gamma is a number. Of more than 1,000 examples, 1,000
-        evenly spaced rows count.
+        Width of the level-2 kernel. "median" is the median distance between examples of `Y`, or of
+        `X` without `Y`, that differ. Of more than 1,000 rows, 1,000 evenly spaced ones count.
     out : ndarray of shape (n_samples_X, n_samples_Y), optional
         Where to write, of float32 or float64 with contiguous rows, a memory map too. A matrix
         larger than memory is best written in blocks of rows,
@@ -102,7 +104,7 @@ def expected_kernel(
     Raises
     ------
     ValueError, TypeError
-        For parameters out of range and data that do not fit together.
+        For parameters out of range, data that do not fit together, and values that overflow.
 
     References
     ----------
@@ -120,14 +122,15 @@ def expected_kernel(
     """
     x = as_examples(X)
     y = None if Y is None else _as_partner(Y, x)
-    gammas = resolve_gamma(gamma, x, kind)
-    _check_kernel(kind, degree, coef0)
+    gammas = resolve_gamma(gamma, x if y is None else y, kind)
+    check_kernel(kind, degree, coef0)
     _check_diagonal(diagonal, kind, y, normalize)
     check_level2(level2, tau, diagonal)
+    threads = thread_count(n_threads)
     result = _output(out, dtype, (len(x), len(x if y is None else y)))
     if result.size == 0:
         return result
-    kernel = _CoreKernel(kind, gammas, int(degree), float(coef0), bool(normalize), n_threads or 0)
+    kernel = _CoreKernel(kind, gammas, int(degree), float(coef0), bool(normalize), threads)
     if level2 is None:
         kernel.write(x, y, result)
     else:
@@ -150,6 +153,17 @@ class _CoreKernel(NamedTuple):
 
     def write(self, X: Examples, Y: Examples | None, out: NDArray[Any]) -> None:
         _core.gram(X.core_view(), None if Y is None else Y.core_view(), out, *self)
+        if self.kind in ("poly", "linear") and out.size:
+            self._require_finite(X, Y, out)
+
+    def _require_finite(self, X: Examples, Y: Examples | None, K: NDArray[Any]) -> None:
+        if np.isfinite(K.min()) and np.isfinite(K.max()):
+            return
+        largest = max(np.abs(moments_of(side)[0]).max() for side in (X, Y) if side is not None)
+        raise ValueError(
+            f"the {self.kind} kernel overflows {K.dtype}: means are up to {largest:g}, gamma is up "
+            f"to {self.gamma.max():g}; scale the features"
+        )
 
     def gram(self, X: Examples) -> Array:
         out = np.empty((len(X), len(X)))
@@ -181,9 +195,12 @@ def resolve_gamma(
         variance = _variance(X, weights)
         return np.array([1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0])
     try:
-        values = np.atleast_1d(np.asarray(gamma, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise TypeError(f"gamma must be 'scale', a number or an array, got {gamma!r}") from None
+        given = np.atleast_1d(np.asarray(gamma))
+    except ValueError:  # lists of different lengths
+        given = np.empty(0, object)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"gamma must be 'scale', a number or an array, got {gamma!r}")
+    values = given.astype(np.float64)
     if values.ndim != 1 or len(values) not in (1, X.shape[1]):
         raise ValueError(
             f"gamma has shape {np.shape(gamma)}; it must be one number or one for each of the "
@@ -231,11 +248,8 @@ def median_gamma(
     if len(x) > max_samples:
         x = x[check_random_state(random_state).choice(len(x), int(max_samples), replace=False)]
     means, traces = moments_of(x)
-    means = means - means.mean(axis=0, dtype=np.float64)
-    size = np.einsum("nd,nd->n", means, means) + traces
     rows, columns = np.triu_indices(len(x), k=1)
-    distances = size[:, np.newaxis] + size - 2.0 * means @ means.T
-    median = float(np.median(distances[rows, columns]))
+    median = float(np.median(pdist(means, "sqeuclidean") + traces[rows] + traces[columns]))
     if not median > 0.0:
         raise ValueError("X has a median distance of 0; more than half of its pairs are equal")
     return 1.0 / median
@@ -259,12 +273,14 @@ def _as_partner(Y: Examples | ArrayLike, X: Examples) -> Examples:
         raise ValueError("Y" + message[1:] if message.startswith("X ") else message) from None
     if y.shape[1] != X.shape[1]:
         raise ValueError(f"Y has {y.shape[1]} features, X has {X.shape[1]}")
+    require_equal_names("Y", y.feature_names, "X", X.feature_names)
     return y
 
 
-def _check_kernel(kind: Any, degree: Any, coef0: Any) -> None:
+def check_kernel(kind: Any, degree: Any, coef0: Any, argument: str = "kind") -> None:
+    """Raise for a kernel that does not exist, whose name came in the given argument."""
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+        raise ValueError(f"{argument} must be one of {', '.join(KINDS)}; got {kind!r}")
     if not isinstance(degree, numbers.Integral) or isinstance(degree, bool):
         raise TypeError(f"degree must be an integer, got {degree!r}")
     if kind == "poly" and degree not in (1, 2, 3):

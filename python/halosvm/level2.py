@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 2**21  # kernel values that are converted at a time
 _MEDIAN_ROWS = 1000  # examples among which the median distance is taken
+_ROUNDING = 1e-14  # squared distances below this share of the largest kernel value are no distances
 
 
 class ExpectedKernel(Protocol):
@@ -57,10 +58,11 @@ def resolve_tau(
     gram: Callable[[Examples], Array],
     weights: Array | None = None,
 ) -> float:
-    """Return tau as a number; "median" is the median distance of two examples drawn from X.
+    """Return tau as a number; "median" is the median distance of two examples of X that differ.
 
-    The draws are independent, by weight if there are weights, so that examples repeated so many
-    times have the same median. Of more than 1,000 examples, 1,000 evenly spaced rows count.
+    Pairs count by the product of their weights. Those that rounding cannot tell apart do not count,
+    an example and itself among them, so that a weight equals so many repetitions. Of more than
+    1,000 examples, 1,000 evenly spaced rows count.
     """
     if not isinstance(tau, str):
         return float(tau)
@@ -69,18 +71,18 @@ def resolve_tau(
         rows = np.linspace(0, len(X) - 1, _MEDIAN_ROWS).astype(np.intp)
     K = gram(X[rows])
     of_each = K.diagonal()
-    squares = (of_each[:, np.newaxis] + of_each - 2.0 * K).ravel()
-    chances = np.ones(len(rows)) if weights is None else weights[rows]
-    order = np.argsort(squares)
-    total = np.cumsum(np.outer(chances, chances).ravel()[order])
-    median = squares[order[np.searchsorted(total, 0.5 * total[-1])]]
-    # Half of the pairs being closer than rounding can tell is no distance to go by.
-    if not median > 1e-14 * np.abs(K).max():
+    squares = of_each[:, np.newaxis] + of_each - 2.0 * K
+    differ = squares > _ROUNDING * np.abs(K).max()
+    if not differ.any():
         raise ValueError(
-            "tau='median' is 0: half of the pairs of examples have a distance of 0; give a number, "
-            "or normalize=True where kernel values vanish"
+            "tau='median' is 0: all pairs of examples have a distance of 0; give a number, or "
+            "normalize=True where kernel values vanish"
         )
-    return float(np.sqrt(median))
+    each = np.ones(len(rows)) if weights is None else weights[rows]
+    squares, counts = squares[differ], np.outer(each, each)[differ]
+    order = np.argsort(squares)
+    total = np.cumsum(counts[order])
+    return float(np.sqrt(squares[order[np.searchsorted(total, 0.5 * total[-1])]]))
 
 
 def write_level2(

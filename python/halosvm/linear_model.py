@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
-from halosvm.estimator import GaussianEstimator
+from halosvm.estimator import GaussianEstimator, require_finite_decisions
+from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.covariances import Covariances
@@ -41,11 +42,9 @@ class LinearModel(GaussianEstimator):
         """
         check_is_fitted(self)
         values = _core.decision_function(
-            self._read_means(X), self.coef_, self.intercept_, self.n_threads or 0
+            self._read_means(X), self.coef_, self.intercept_, thread_count(self.n_threads)
         )
-        lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
-        if lost.size:
-            raise ValueError(f"X: row {lost[0]} is so large that its decision value overflows")
+        require_finite_decisions(values)
         return self._squeezed(values)
 
     def decision_std(
@@ -68,7 +67,9 @@ class LinearModel(GaussianEstimator):
         """
         check_is_fitted(self)
         data = self._read_data(X, X_std, X_cov)
-        std = _core.decision_std(data.covariances.core_view(), self.coef_, self.n_threads or 0)
+        std = _core.decision_std(
+            data.covariances.core_view(), self.coef_, thread_count(self.n_threads)
+        )
         return self._squeezed(std)
 
     def side_probability(

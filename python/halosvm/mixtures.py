@@ -6,6 +6,7 @@ Out: one object that scikit-learn can index, split and pickle, and that the core
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
@@ -132,6 +133,10 @@ class GaussianMixtures(arrays.Frozen):
         >>> GaussianMixtures.from_sklearn([GaussianMixture(2).fit(bag) for bag in bags]).shape
         (3, 2)
         """
+        if not isinstance(models, Iterable):
+            raise TypeError(
+                f"models must be a sequence, one model for each example, got {models!r}"
+            )
         fitted = list(models)
         if not fitted:
             raise ValueError("models is empty; at least one model is needed")
@@ -148,6 +153,24 @@ class GaussianMixtures(arrays.Frozen):
         )
         weights = np.concatenate([model.weights_ for model in fitted])
         return cls(components, weights, [len(model.weights_) for model in fitted])
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[GaussianMixtures]) -> Self:
+        """Join mixtures of the same features, in order, as `Gaussians.concatenate` does.
+
+        Parameters
+        ----------
+        parts : iterable of GaussianMixtures
+            At least one.
+        """
+        batches = list(parts)
+        for i, part in enumerate(batches):
+            if not isinstance(part, GaussianMixtures):
+                raise TypeError(f"parts[{i}] is {type(part).__name__}, expected GaussianMixtures")
+        components = Gaussians.concatenate(part.components for part in batches)
+        weights = np.concatenate([part.weights for part in batches])
+        counts = np.concatenate([np.diff(part.offsets) for part in batches])
+        return cls._of(components, weights, arrays.cumulated(counts))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -260,6 +283,8 @@ def _read_offsets(n_components: Any, total: int) -> NDArray[np.int64]:
         counts = np.full(total // each, each)
     arrays.require_shape(counts, "n_components", "n_samples")
     arrays.refuse_where(counts < 1, "n_components", "it must be at least 1", counts)
+    beyond = counts > total  # their sum could wrap
+    arrays.refuse_where(beyond, "n_components", f"components has {total} rows", counts)
     offsets = arrays.cumulated(counts)
     if offsets[-1] != total:
         raise ValueError(f"n_components sum to {offsets[-1]}, components has {total} rows")

@@ -50,18 +50,34 @@ def split_by_group(samples: Any, groups: Any) -> list[Array]:
     bad = arrays.beyond_limits(observations)
     arrays.refuse_where(bad, "samples", "it must be finite", observations)
     ids = np.asarray(groups)
+    if ids.dtype.kind == "U" and not isinstance(groups, np.ndarray):
+        ids = np.asarray(groups, dtype=object)  # NumPy would make the word "nan" of a missing name
     if ids.shape != (len(observations),):
         raise ValueError(f"groups has shape {ids.shape}, samples has {len(observations)} rows")
-    if ids.dtype.kind == "f":
-        arrays.refuse_where(np.isnan(ids), "groups", "missing")
-    names, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+    if ids.dtype.kind in "mM":
+        missing = np.isnat(ids)
+    else:
+        missing = np.fromiter(map(_is_missing, ids.tolist()), bool, len(ids))
+    arrays.refuse_where(missing, "groups", "missing")
+    try:
+        names, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+    except TypeError:
+        types = ", ".join(sorted({type(name).__name__ for name in ids.tolist()}))
+        raise TypeError(f"groups has names that cannot be sorted, of the types {types}") from None
     if (sizes < 2).any():
         raise ValueError(
-            f"groups: {names[np.argmax(sizes < 2)].item()!r} has one observation; a sample "
+            f"groups: {names.tolist()[np.argmax(sizes < 2)]!r} has one observation; a sample "
             "covariance needs 2 or more"
         )
     rows = np.argsort(codes, kind="stable")
     return np.split(observations[rows], np.cumsum(sizes)[:-1])
+
+
+def _is_missing(name: Any) -> bool:
+    try:
+        return name is None or bool(name != name)  # NaN and NaT
+    except TypeError:  # pandas.NA does not tell
+        return True
 
 
 def check_options(kind: str, shrinkage: Shrinkage, of: str) -> None:

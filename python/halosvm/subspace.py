@@ -13,6 +13,7 @@ import numpy as np
 
 from halosvm import _core
 from halosvm import covariance_arrays as arrays
+from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def truncate(
     covariances: Covariances, p: Any, n_threads: int | None
 ) -> tuple[arrays.Kind, arrays.FloatArray | None, NDArray[np.int64] | None]:
     """Return kind, values and offsets of the truncated batch, in the type of the given one."""
-    p, threads, values = require_fraction(p, "p"), n_threads or 0, covariances.values
+    p, threads, values = require_fraction(p, "p"), thread_count(n_threads), covariances.values
     if values is None or covariances.kind == "isotropic" or len(covariances) == 0:
         return covariances.kind, values, covariances.offsets
     view = covariances.core_view()

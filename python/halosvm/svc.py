@@ -5,7 +5,6 @@ Gaussians and labels enter; coefficients, class labels, decision values and thei
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from halosvm import _core
 from halosvm.linear_model import LinearModel
+from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.subspace import require_fraction, require_mean
 from halosvm.targets import encode_labels, raw_weights
 
@@ -73,7 +73,8 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         Of the iterates of "sgd". "none" is Algorithm 1 of SVM-GSU with its step size to the letter,
         for comparison: no centring, no averaging, and the last iterate as it is.
     class_weight : dict, "balanced" or None, default=None
-        Factors for the weights of each class, as in scikit-learn.
+        Factors for the weights of each class. "balanced" counts examples by their weights, so that
+        a weight of 2 equals a repetition.
     fit_intercept : bool, default=True
         Whether to have an intercept; it is never regularised.
     warm_start : bool, default=False
@@ -239,7 +240,7 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             lam,
             loss=self.loss,
             fit_intercept=self.fit_intercept,
-            n_threads=self.n_threads or 0,
+            n_threads=thread_count(self.n_threads),
         )
         coef, intercept = self._start(classes, (n_problems, data.shape[1]))
         result = self._minimize(objective, coef, intercept)
@@ -327,24 +328,14 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return labels
 
     def _check_parameters(self) -> None:
-        for name in ("C", "tol"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or isinstance(value, bool):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-            if not (0.0 < float(value) < np.inf or (name == "tol" and value == 0)):
-                rule = "positive and finite" if name == "C" else ">= 0 and finite"
-                raise ValueError(f"{name} must be {rule}, got {value!r}")
+        require_number(self.C, "C")
+        require_number(self.tol, "tol", or_zero=True)
         if self.subspace is not None:
             require_fraction(self.subspace, "subspace")
         require_mean(self.subspace_mean, "subspace_mean")
-        for name in ("max_iter", "batch_size", "n_threads"):
-            value = getattr(self, name)
-            if value is None and name == "n_threads":
-                continue
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an integer, got {value!r}")
-            if value < 1:
-                raise ValueError(f"{name} must be >= 1, got {value!r}")
+        require_count(self.max_iter, "max_iter")
+        require_count(self.batch_size, "batch_size")
+        thread_count(self.n_threads)
         for name in ("fit_intercept", "warm_start"):
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_):

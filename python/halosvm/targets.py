@@ -43,6 +43,17 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
     return classes, codes
 
 
+def weighted_rows(
+    classes: NDArray[Any], codes: NDArray[np.int16], sample_weight: Any
+) -> tuple[NDArray[np.intp], Array | None]:
+    """Return the rows whose sample weight is not zero, and their weights, None if all are 1."""
+    weights = raw_weights(classes, codes, sample_weight, None)
+    if weights is None:
+        return np.arange(len(codes)), None
+    rows = np.flatnonzero(weights)
+    return rows, weights[rows]
+
+
 def raw_weights(
     classes: NDArray[Any],
     codes: NDArray[np.int16],

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_memory
 from halosvm.kernels import expected_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -21,9 +23,15 @@ def training_gram(
     memory: Any, X: Examples, n_threads: int | None, **options: Any
 ) -> NDArray[np.float64]:
     """Return `expected_kernel` of X with itself, from the cache if it was computed before."""
-    compute = check_memory(memory).cache(_compute, ignore=["n_threads"])
-    gram: NDArray[np.float64] = compute(X, n_threads, **options)
+    gram: NDArray[np.float64] = cached(memory, _compute)(X, n_threads, **options)
     return gram
+
+
+def cached(memory: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that keeps its results; `n_threads` has no influence on them."""
+    place = os.fspath(memory) if isinstance(memory, os.PathLike) else memory
+    keeping: Callable[..., Any] = check_memory(place).cache(function, ignore=["n_threads"])
+    return keeping
 
 
 def _compute(X: Examples, n_threads: int | None, **options: Any) -> NDArray[Any]:

@@ -262,6 +262,16 @@ def test_columns_in_another_order_are_an_error_that_names_both(keyword):
         Gaussians(Frame(means(), ["a", "b", "c"]), **{keyword: other})
 
 
+@pytest.mark.parametrize("keyword", ["std", "variance", "cov"])
+def test_errors_may_have_names_of_their_own_but_not_some_of_the_features(keyword):
+    frame, own = Frame(means(), ["a", "b", "c"]), ["a error", "b error", "c error"]
+    X = Gaussians(frame, **{keyword: Frame(std_table, own)})
+    assert list(X.feature_names) == ["a", "b", "c"]
+    np.testing.assert_array_equal(X.covariances.values, std_table)
+    with pytest.raises(ValueError, match=f"{keyword} has column 0 named 'a error', in mean it is"):
+        Gaussians(frame, **{keyword: Frame(std_table, ["a error", "b", "c"])})
+
+
 @pytest.mark.parametrize("columns", [range(D), np.arange(D)])
 def test_columns_without_names_are_not_compared(columns):
     assert Gaussians(Frame(means(), columns)).feature_names is None
@@ -281,6 +291,22 @@ def test_pandas_frames_are_read():
     X = Gaussians(frame, std=frame + 1)
     assert list(X.feature_names) == ["a", "b", "c"]
     np.testing.assert_array_equal(X.covariances.values, means() + 1)
+
+
+def test_nullable_pandas_frames_are_read_and_missing_values_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(means(), columns=["a", "b", "c"]).astype("Float64")
+    frame["b"] = frame["b"].round().astype("Int64")
+    plain = frame.to_numpy(float)
+    X = Gaussians(frame, std=frame.abs()["a"])
+    np.testing.assert_array_equal(X.mean, plain)
+    np.testing.assert_array_equal(X.covariances.values, np.abs(plain[:, 0]))
+    np.testing.assert_array_equal(as_gaussians(plain, X_std=frame.abs()).mean, plain)
+    frame.iloc[1, 2] = pandas.NA
+    with pytest.raises(ValueError, match="row 1, column 2 is nan"):
+        Gaussians(frame)
+    with pytest.raises(TypeError, match="mean has dtype object"):
+        Gaussians(frame.assign(d="1.5"))
 
 
 # ---- indexing, joining, copying --------------------------------------------------------------

@@ -22,6 +22,7 @@ from halosvm import (
     Gaussians,
     IsotropicKernelSVC,
     UncertainSVC,
+    expansions,
     expected_kernel,
     isotropic_kernel_svc,
     reference,
@@ -256,7 +257,7 @@ def test_predictions_in_blocks_are_those_of_the_whole(moons, monkeypatch):
     X, y, sigma = moons
     model = IsotropicKernelSVC().fit(X, y, X_std=sigma)
     whole = model.decision_function(X)
-    monkeypatch.setattr(isotropic_kernel_svc, "_BLOCK", 16 * len(model.support_))
+    monkeypatch.setattr(expansions, "_BLOCK", 16 * len(model.support_))
     np.testing.assert_allclose(model.decision_function(X), whole, rtol=1e-11, atol=1e-12)
 
 
@@ -300,6 +301,12 @@ def test_a_search_over_c_decomposes_each_gram_matrix_once(moons, monkeypatch, tm
     )
 
 
+def test_memory_may_be_a_path(moons, tmp_path):
+    X, y, sigma = moons
+    IsotropicKernelSVC(memory=tmp_path).fit(X, y, X_std=sigma)
+    assert list(tmp_path.rglob("output.pkl"))
+
+
 def test_a_failed_fit_leaves_the_model_as_it_was(moons):
     X, y, sigma = moons
     model = IsotropicKernelSVC().fit(X, y, X_std=sigma)
@@ -310,6 +317,27 @@ def test_a_failed_fit_leaves_the_model_as_it_was(moons):
         model.set_params(C=1.0, gamma="scale")
     assert model.__dict__.keys() == before.keys()
     assert all(model.__dict__[key] is before[key] for key in before if key.endswith("_"))
+
+
+def test_errors_are_per_row_also_where_features_are_as_many_as_rows():
+    X = np.array([[0.0, 1.0, 0.0], [2.0, 0.0, 1.0], [1.0, 1.0, 3.0]])
+    sigma = np.array([0.1, 0.5, 0.3])
+    model = IsotropicKernelSVC().fit(X, [0, 1, 0], X_std=sigma)
+    expected = IsotropicKernelSVC().fit(
+        X, [0, 1, 0], X_cov=Covariances.from_std(sigma, n_features=3)
+    )
+    np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
+    spread = model.decision_std(np.ones((3, 3)), X_cov=sigma**2)
+    np.testing.assert_allclose(spread / spread[0], sigma / sigma[0], rtol=1e-14)
+    with pytest.raises(ValueError, match="X_std row 1 is -1"):
+        IsotropicKernelSVC().fit(X, [0, 1, 0], X_std=[1.0, -1.0, 0.0])
+
+
+def test_decision_values_that_overflow_are_refused(moons):
+    X, y, sigma = moons
+    model = IsotropicKernelSVC(kernel="poly").fit(X, y, X_std=sigma)
+    with pytest.raises(ValueError, match="poly kernel overflows float64: means are up to 1e\\+120"):
+        model.predict([[0.0, 0.0], [1e120, 1e120]])
 
 
 def test_an_early_end_warns(moons):
@@ -340,8 +368,14 @@ def test_a_decomposition_beyond_memory_is_refused_before_anything_is_computed(mo
         ({}, {"X_cov": np.array([np.eye(2)] * 3)}, ValueError, "X_cov has full covariances"),
         ({}, {"X_std": [1.0, -1.0, 0.0]}, ValueError, "X_std row 1 is -1"),
         ({"solver": "sgd"}, {}, ValueError, "solver must be one of auto, lbfgs, interior_point"),
-        ({"kernel": "sigmoid"}, {}, ValueError, "kind must be one of"),
-        ({"kernel": "poly", "gamma": 1e200}, {}, ValueError, "its kernel overflows"),
+        ({"kernel": "sigmoid"}, {}, ValueError, "kernel must be one of"),
+        ({"n_threads": True}, {}, TypeError, "n_threads must be an integer, got True"),
+        (
+            {"kernel": "poly", "gamma": 1e200},
+            {},
+            ValueError,
+            "the poly kernel overflows float64: means are up to 2, gamma",
+        ),
         ({"tol": -1.0}, {}, ValueError, "tol must be >= 0"),
         ({"max_iter": 0}, {}, ValueError, "max_iter must be >= 1"),
     ],

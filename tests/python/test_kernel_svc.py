@@ -18,8 +18,8 @@ from halosvm import (
     Covariances,
     Gaussians,
     UncertainKernelSVC,
+    expansions,
     expected_kernel,
-    kernel_svc,
     training_gram,
 )
 
@@ -83,6 +83,16 @@ def test_class_weights_multiply_c(heart):
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-7)
 
 
+def test_balanced_class_weights_count_a_weight_as_repetitions(make_gaussians):
+    X, y = make_gaussians("diagonal", n=60, d=4)
+    times = np.where(y > 0, np.arange(60) % 4, 1)
+    again = np.repeat(np.arange(60), times)
+    options = {"gamma": 0.4, "tol": 1e-9, "class_weight": "balanced"}
+    one = UncertainKernelSVC(**options).fit(X, y, sample_weight=times)
+    other = UncertainKernelSVC(**options).fit(X[again], y[again])
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
+
+
 @pytest.mark.parametrize("diagonal", ["product", "unit"])
 def test_model_meets_the_conditions_of_the_dual_problem(make_gaussians, kind, diagonal):
     X, y = make_gaussians(kind, n=60, d=4)
@@ -128,6 +138,34 @@ def test_several_classes_vote_as_in_scikit_learn(make_gaussians):
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(K), atol=1e-9)
 
 
+def test_decision_values_and_spreads_of_pairs_stand_beside_each_other(make_gaussians):
+    X, _ = make_gaussians("diagonal", n=90, d=4)
+    y = np.arange(90) % 4
+    model = UncertainKernelSVC(gamma=0.4, tol=1e-9, decision_function_shape="ovo").fit(X, y)
+    K = expected_kernel(X, gamma=0.4)
+    plain = SVC(kernel="precomputed", tol=1e-9, decision_function_shape="ovo").fit(K, y)
+    values = model.decision_function(X)
+    assert values.shape == model.decision_std(X).shape == (90, 6)
+    np.testing.assert_allclose(values, plain.decision_function(K), atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(K))
+    rng, (mean, covariance) = np.random.default_rng(0), X[0]
+    draws = model.decision_function(rng.multivariate_normal(mean, covariance, 20_000))
+    np.testing.assert_allclose(model.decision_std(X[:1])[0], draws.std(axis=0), rtol=0.05)
+    two = UncertainKernelSVC(gamma=0.4, decision_function_shape="ovo").fit(X, y > 1)
+    assert two.decision_function(X).shape == (90,)
+
+
+@pytest.mark.parametrize(("kernel", "huge"), [("poly", 1e120), ("linear", 1e149)])
+def test_decision_values_that_overflow_are_refused(make_gaussians, kernel, huge):
+    X, y = make_gaussians("diagonal", n=40, d=4)
+    model = UncertainKernelSVC(kernel=kernel).fit(X, y)
+    model.dual_coef_ *= 1e200 if kernel == "linear" else 1.0
+    message = "X: row 1 is so large that" if kernel == "linear" else "the poly kernel overflows"
+    for function in (model.predict, model.decision_function):
+        with pytest.raises(ValueError, match=message):
+            function([[0.0] * 4, [huge] * 4])
+
+
 def test_errors_can_be_given_beside_the_means(make_gaussians):
     X, y = make_gaussians("diagonal_std", n=60, d=4)
     std = X.covariances.values
@@ -140,11 +178,25 @@ def test_errors_can_be_given_beside_the_means(make_gaussians):
     assert (values != one.decision_function(X.mean)).any()
 
 
+def test_score_counts_the_errors_that_it_is_given(make_gaussians):
+    X, y = make_gaussians("diagonal_std", n=60, d=4)
+    std = 10.0 * X.covariances.values
+    model = UncertainKernelSVC(C=10.0, gamma=0.4).fit(X, y)
+    weights = np.arange(60.0)
+    right = model.predict(X.mean, X_std=std) == y
+    assert (right != (model.predict(X.mean) == y)).any()
+    assert model.score(X.mean, y, X_std=std) == right.mean()
+    assert model.score(X.mean, y, X_cov=std**2) == right.mean()
+    expected = pytest.approx(np.average(right, weights=weights))
+    assert model.score(X.mean, y, weights, X_std=std) == expected
+    assert model.score(Gaussians(X.mean, std=std), y) == right.mean()
+
+
 def test_predictions_in_blocks_are_those_of_the_whole(make_gaussians, monkeypatch):
     X, y = make_gaussians("diagonal", n=70, d=4)
     model = UncertainKernelSVC().fit(X, y)
     whole = model.decision_function(X)
-    monkeypatch.setattr(kernel_svc, "_BLOCK", 16 * len(model.support_))
+    monkeypatch.setattr(expansions, "_BLOCK", 16 * len(model.support_))
     np.testing.assert_allclose(model.decision_function(X), whole, rtol=1e-12, atol=1e-13)
 
 
@@ -183,6 +235,12 @@ def test_a_search_over_c_computes_each_gram_matrix_once(make_gaussians, monkeypa
         assert sorted(computed) == ([40] * 6 + [60])[:new]
         for key in ("mean_test_score", "std_test_score"):
             np.testing.assert_array_equal(search.cv_results_[key], plain.cv_results_[key])
+
+
+def test_memory_may_be_a_path(make_gaussians, tmp_path):
+    X, y = make_gaussians("diagonal", n=40, d=4)
+    UncertainKernelSVC(memory=tmp_path).fit(X, y)
+    assert list(tmp_path.rglob("output.pkl"))
 
 
 def test_a_cached_gram_matrix_belongs_to_its_examples_and_its_kernel(make_gaussians, tmp_path):
@@ -241,8 +299,18 @@ def test_an_early_end_warns(make_gaussians):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "sigmoid"}, ValueError, "kind must be one of"),
-        ({"C": -1.0}, ValueError, "C"),
+        ({"kernel": "RBF"}, ValueError, "kernel must be one of rbf, .*; got 'RBF'"),
+        ({"C": -1.0}, ValueError, "^C must be positive and finite, got -1"),
+        ({"C": np.inf}, ValueError, "^C must be positive and finite, got inf"),
+        ({"C": True}, TypeError, "^C must be a number, got True"),
+        ({"tol": 0.0}, ValueError, "^tol must be positive and finite, got 0"),
+        ({"max_iter": 0}, ValueError, "^max_iter must be >= 1, got 0"),
+        ({"max_iter": 2.0}, TypeError, "^max_iter must be an integer, got 2.0"),
+        ({"cache_size": "1"}, TypeError, "^cache_size must be a number, got '1'"),
+        ({"n_threads": 0}, ValueError, "^n_threads must be >= 1, got 0"),
+        ({"decision_function_shape": "OVO"}, ValueError, "^decision_function_shape must be one of"),
+        ({"class_weight": {1: np.nan}}, ValueError, "^class_weight must be positive and finite"),
+        ({"class_weight": {1: -1.0}}, ValueError, "^class_weight must be positive and finite"),
         ({"diagonal": "none"}, ValueError, "diagonal must be one of"),
     ],
 )

@@ -313,6 +313,20 @@ def test_median_gamma_of_a_draw_is_close_and_depends_on_the_seed(make_gaussians)
     assert draws == pytest.approx([median_gamma(X, max_samples=2000)] * 3, rel=0.1)
 
 
+def test_scale_is_that_of_the_second_argument(make_gaussians):
+    X, _ = make_gaussians("diagonal", n=20, d=4)
+    K = expected_kernel(X, gamma="scale")
+    np.testing.assert_allclose(expected_kernel(X[:5], X, gamma="scale"), K[:5], rtol=1e-14)
+
+
+@pytest.mark.parametrize("far", [1e9, 1e12, 1e15])
+def test_median_gamma_keeps_its_digits_beside_a_row_far_away(far):
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    points[7] = far
+    exact = [((p - q) ** 2).sum() for i, p in enumerate(points) for q in points[:i]]
+    assert median_gamma(points) == pytest.approx(1 / np.median(exact), rel=1e-12)
+
+
 # -- bad input -----------------------------------------------------------------------------------
 
 SMALL = Gaussians(np.zeros((3, 2)), std=np.ones((3, 2)))
@@ -327,6 +341,18 @@ SMALL = Gaussians(np.zeros((3, 2)), std=np.ones((3, 2)))
         ({"gamma": np.ones(3)}, ValueError, "one for each of the 2 features"),
         ({"gamma": "auto"}, ValueError, "gamma must be 'scale', a number or an array"),
         ({"gamma": {}}, TypeError, "gamma must be"),
+        ({"gamma": None}, TypeError, "gamma must be 'scale', a number or an array, got None"),
+        ({"gamma": True}, TypeError, "gamma must be 'scale', a number or an array, got True"),
+        ({"gamma": [[1.0], [1.0, 2.0]]}, TypeError, "gamma must be 'scale'"),
+        ({"n_threads": 0}, ValueError, "n_threads must be >= 1, got 0"),
+        ({"n_threads": 2.5}, TypeError, "n_threads must be an integer, got 2.5"),
+        ({"n_threads": "a"}, TypeError, "n_threads must be an integer, got 'a'"),
+        ({"n_threads": True}, TypeError, "n_threads must be an integer, got True"),
+        (
+            {"n_threads": 10**10},
+            ValueError,
+            "n_threads must be at most 2147483647, got 10000000000",
+        ),
         ({"kind": "poly", "degree": 4}, ValueError, "degree must be 1, 2 or 3, got 4"),
         ({"degree": 2.0}, TypeError, "degree must be an integer"),
         ({"coef0": np.inf}, ValueError, "coef0 must be >= 0 and finite"),
@@ -350,6 +376,31 @@ SMALL = Gaussians(np.zeros((3, 2)), std=np.ones((3, 2)))
 def test_bad_input_is_refused(options, error, message):
     with pytest.raises(error, match=message):
         expected_kernel(SMALL, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [
+        ({"kind": "poly"}, np.float64),
+        ({"kind": "poly", "normalize": True}, np.float64),
+        ({"kind": "poly", "level2": "gaussian"}, np.float64),
+        ({"kind": "poly", "level2": "gaussian", "tau": 1.0}, np.float32),
+        ({"kind": "linear"}, np.float32),
+    ],
+)
+def test_values_that_overflow_are_refused(options, dtype):
+    X = np.array([[0.0, 1.0], [1e120, 1.0], [1.0, 1.0]])
+    computed = "float64" if "level2" in options else np.dtype(dtype)
+    with pytest.raises(ValueError, match=rf"kernel overflows {computed}: means are up to 1e\+120"):
+        expected_kernel(X, gamma=1.0, dtype=dtype, **options)
+
+
+def test_columns_of_both_sides_must_agree():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "b"])
+    with pytest.raises(ValueError, match="Y has column 0 named 'b', in X it is 'a'"):
+        expected_kernel(frame, frame[["b", "a"]])
+    np.testing.assert_array_equal(expected_kernel(frame, frame), expected_kernel(frame))
 
 
 def test_laplacian_refuses_correlated_errors():

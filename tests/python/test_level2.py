@@ -138,16 +138,34 @@ def test_kernels_that_vanish_give_no_distances_and_that_is_said():
     np.testing.assert_allclose(K[~np.eye(len(X), dtype=bool)], np.exp(-0.5), rtol=1e-12)
 
 
-def test_median_is_that_of_two_draws_of_the_training_examples(make_gaussians, kind):
+def test_median_is_that_of_two_different_training_examples(make_gaussians, kind):
     X, _ = make_gaussians(kind, n=25, d=4)
     Z, _ = make_gaussians("diagonal", n=9, d=4, seed=7)
     K = reference.expected_kernel(X, gamma=0.3)
     squares = K.diagonal()[:, None] + K.diagonal() - 2 * K
-    tau = np.sqrt(np.sort(squares.ravel())[len(squares) ** 2 // 2])
+    pairs = np.sort(squares[np.triu_indices(25, 1)])
+    tau = np.sqrt(pairs[len(pairs) // 2 - 1])  # of an even number, the lower one in the middle
     for one, other in ((X, None), (Z, X)):  # in predictions that of the second argument
         value = expected_kernel(one, other, gamma=0.3, level2="gaussian")
         wanted = expected_kernel(one, other, gamma=0.3, level2="gaussian", tau=tau)
         np.testing.assert_allclose(value, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_equal", [1, 2, 9])
+def test_median_of_points_at_one_distance_is_that_distance(n_equal):
+    K = expected_kernel([[0.0]] * n_equal + [[1.0]], gamma=1.0, level2="gaussian")
+    np.testing.assert_allclose(K[:-1, -1], np.exp(-0.5), rtol=1e-14)
+
+
+def test_weights_of_the_median_equal_repetitions(make_gaussians):
+    X, y = make_gaussians("diagonal", n=25, d=4)
+    times = np.random.default_rng(0).integers(1, 9, 25)
+    again = np.repeat(np.arange(25), times)
+    options = {"gamma": 0.3, "level2": "gaussian"}
+    one = UncertainKernelSVC(**options).fit(X, y, sample_weight=times)
+    other = UncertainKernelSVC(**options).fit(X[again], y[again])
+    assert one.tau_ == pytest.approx(other.tau_, rel=1e-12)
+    assert one.tau_ != UncertainKernelSVC(**options).fit(X, y).tau_
 
 
 def test_median_of_many_is_that_of_evenly_spaced_rows(make_gaussians, monkeypatch):

@@ -270,6 +270,19 @@ def test_selected_rows_keep_their_components_and_weights(make_mixtures, kind, ro
     )
 
 
+def test_joined_mixtures_are_those_of_the_parts(make_mixtures):
+    X, Z = make_mixtures("diagonal"), make_mixtures("low_rank")
+    joined = GaussianMixtures.concatenate([X[:3], Z, X[3:]])
+    assert len(joined) == len(X) + len(Z)
+    options = {"gamma": 0.3}
+    K = np.concatenate([expected_kernel(part, X, **options) for part in (X[:3], Z, X[3:])])
+    np.testing.assert_allclose(expected_kernel(joined, X, **options), K, rtol=1e-12)
+    with pytest.raises(TypeError, match=r"parts\[1\] is Gaussians, expected GaussianMixtures"):
+        GaussianMixtures.concatenate([X, X.components])
+    with pytest.raises(ValueError, match="parts is empty"):
+        GaussianMixtures.concatenate([])
+
+
 def test_pickling_keeps_everything(make_mixtures):
     X = make_mixtures("ragged")
     again = pickle.loads(pickle.dumps(X))
@@ -342,6 +355,12 @@ def test_fitted_models_of_scikit_learn_become_mixtures(covariance_type):
         (np.ones(3), [3, 0], ValueError, "n_components: row 1 is 0; it must be at least 1"),
         (np.ones(3), 2, ValueError, "components has 3 rows, which 2 does not divide"),
         (np.ones(3), 0, ValueError, "n_components must be at least 1, got 0"),
+        (
+            np.ones(3),
+            [2**62] * 4,
+            ValueError,
+            "n_components: row 0 is 4.6.*; components has 3 rows",
+        ),
         (np.ones(3), [1.0, 2.0], TypeError, "n_components must be integers"),
         (np.ones(3), [[1, 2]], ValueError, r"n_components has shape \(1, 2\)"),
         (["a"] * 3, 1, TypeError, "weights has dtype"),
@@ -357,6 +376,8 @@ def test_bad_models_are_refused():
         GaussianMixtures.from_sklearn([GaussianMixture()])
     with pytest.raises(ValueError, match="models is empty"):
         GaussianMixtures.from_sklearn([])
+    with pytest.raises(TypeError, match="models must be a sequence, one model for each example"):
+        GaussianMixtures.from_sklearn(GaussianMixture())
     fitted = [GaussianMixture(1).fit(np.random.default_rng(0).normal(size=(9, d))) for d in (2, 3)]
     with pytest.raises(ValueError, match=r"models\[1\] has 3 features, models\[0\] has 2"):
         GaussianMixtures.from_sklearn(fitted)

@@ -334,3 +334,18 @@ def test_unknown_means_and_kinds_are_refused(make_gaussians):
         _core.truncate(X.covariances.core_view(), 0.5)
     with pytest.raises(ValueError, match="covariances are zero, expected diagonal"):
         _core.truncate_diagonal(Covariances.zero(2, 2).core_view(), 0.5)
+
+
+def test_bad_numbers_of_threads_are_refused():
+    for batch in (Covariances.diagonal(np.ones((2, 3))), Covariances.full(np.array([np.eye(3)]))):
+        with pytest.raises(TypeError, match="n_threads must be an integer, got 'a'"):
+            batch.truncate(0.5, n_threads="a")
+        with pytest.raises(ValueError, match="n_threads must be >= 1, got -1"):
+            batch.truncate(0.5, n_threads=-1)
+
+
+def test_bad_numbers_of_threads_are_refused_in_predictions():
+    clf = UncertainSVC().fit([[0.0], [1.0]], [0, 1]).set_params(n_threads=0)
+    for function in (clf.decision_function, clf.decision_std):
+        with pytest.raises(ValueError, match="n_threads must be >= 1, got 0"):
+            function([[0.5]])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -763,6 +764,19 @@ def test_names_of_means_and_errors_must_agree(make_gaussians):
         Gaussians(means, std=errors)
     named = Gaussians(means, std=Frame(std, list("abcd")))
     assert fit(named, y).feature_names_in_.tolist() == list("abcd")
+
+
+def test_columns_of_errors_may_have_names_of_their_own():
+    pytest.importorskip("pandas")
+    data = load_breast_cancer(as_frame=True)
+    means, errors = data.data.iloc[:, :10], data.data.iloc[:, 10:20]
+    clf = UncertainSVC(C=1e-3).fit(means, data.target, X_std=errors)
+    plain = UncertainSVC(C=1e-3).fit(means.to_numpy(), data.target, X_std=errors.to_numpy())
+    assert_equal_bits(clf, plain)
+    assert clf.feature_names_in_.tolist() == means.columns.tolist()
+    np.testing.assert_array_equal(
+        clf.decision_std(means, X_std=errors), plain.decision_std(means.to_numpy(), X_std=errors)
+    )
 
 
 # ---- life of an estimator ------------------------------------------------------------------------

@@ -153,3 +153,8 @@ IMAGE = np.ones((1, 3, 3))
 def test_bad_input_is_named(images, options, message):
     with pytest.raises(ValueError, match=message):
         image_transform(images, **options)
+
+
+def test_transforms_must_be_given():
+    with pytest.raises(TypeError, match="transforms must be names of transformations, got None"):
+        image_transform(IMAGE, std=[1, 1], transforms=None)

@@ -182,3 +182,22 @@ def test_equal_quantiles_are_certain():
 def test_quantiles_names_bad_input(values, levels, message):
     with pytest.raises(ValueError, match=message):
         quantiles(values, levels)
+
+
+def test_columns_of_errors_in_another_order_are_refused_and_own_names_are_not():
+    pandas = pytest.importorskip("pandas")
+    values = pandas.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "c"])
+    errors = values[["b", "a", "c"]]
+    message = "has column 0 named 'b', in values it is 'a'"
+    with pytest.raises(ValueError, match=f"^errors {message}"):
+        standard_errors(values, errors)
+    with pytest.raises(ValueError, match=f"^n_observations {message}"):
+        standard_errors(values, values, n_observations=errors)
+    with pytest.raises(ValueError, match=f"^lower {message}"):
+        asymmetric_errors(values, errors, values)
+    with pytest.raises(ValueError, match=f"^upper {message}"):
+        asymmetric_errors(values, values, errors)
+    own = values.add_prefix("e_")
+    for X in (standard_errors(values, own), asymmetric_errors(values, own, own)):
+        assert list(X.feature_names) == ["a", "b", "c"]
+        np.testing.assert_allclose(X.covariances.variances(), [[1.0, 4.0, 9.0]])

@@ -143,3 +143,47 @@ def test_masked_observations_do_not_pass():
     masked = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
     with pytest.raises(ValueError, match=r"samples\[0\]: row 1, column 0 is masked"):
         from_samples([masked], of="mean")
+
+
+def test_feature_names_are_kept_and_must_agree():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "b"])
+    for X in (
+        from_samples([frame, frame + 1], of="mean"),
+        from_samples(iter([frame]), of="mean"),
+        from_samples(frame, [0, 0], of="mean"),
+    ):
+        assert list(X.feature_names) == ["a", "b"]
+    assert from_samples([frame, frame.to_numpy()], of="mean").feature_names is None
+    with pytest.raises(ValueError, match=r"^samples\[1\] has column 0 named 'b', in samples\[0\]"):
+        from_samples([frame, frame[["b", "a"]]], of="mean")
+
+
+def groups_with(missing):
+    """Return groups of four rows, that of row 2 missing, in several forms."""
+    pandas = pytest.importorskip("pandas")
+    names = ["a", "a", missing, "b"]
+    return [
+        names,
+        np.array(names, object),
+        pandas.Series(names),
+        pandas.Series(names, dtype="string"),
+    ]
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "NA"])
+def test_missing_groups_are_refused(missing):
+    pandas = pytest.importorskip("pandas")
+    for groups in groups_with(pandas.NA if missing == "NA" else missing):
+        with pytest.raises(ValueError, match="groups: row 2 is missing"):
+            from_samples(np.ones((4, 2)), groups, of="mean")
+    dates = np.array(["2020-01-01", "2020-01-01", "NaT", "NaT"], "datetime64[D]")
+    with pytest.raises(ValueError, match="groups: row 2 is missing"):
+        from_samples(np.ones((4, 2)), dates, of="mean")
+
+
+def test_names_of_groups_may_be_a_list_and_must_be_sortable():
+    X = from_samples([[1.0], [3.0], [2.0], [5.0]], ["b", "a", "b", "a"], of="mean")
+    assert X.mean.ravel().tolist() == [4.0, 1.5]
+    with pytest.raises(TypeError, match="groups has names that cannot be sorted, of the types int"):
+        from_samples(np.ones((4, 2)), ["a", 1, "a", 1], of="mean")

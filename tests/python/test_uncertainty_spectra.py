@@ -100,6 +100,9 @@ MISSING[0, 1, 5] = np.nan
         (noise(), {"bands": {"odd": (6, 2)}}, r"bands: odd is \[6, 2\)"),
         (noise(), {"bands": [(np.nan, 2)]}, "it needs 0 <= low < high"),
         (noise(), {"bands": []}, "bands is empty"),
+        (noise(), {"bands": {}}, "bands is empty"),
+        (noise(), {"bands": (4, 8)}, r"bands has shape \(2,\), expected \(n_bands, 2\)"),
+        (noise(), {"bands": {"low": 4}}, r"bands\['low'\] has shape \(\), expected \(2,\)"),
         (noise(), {"noverlap": 64}, "noverlap must be less than nperseg = 64"),
         (noise(), {"noverlap": 8, "of": "mean"}, "windows that do not overlap"),
         (noise(), {"fs": 0.0}, "fs must be positive and finite"),
@@ -111,3 +114,17 @@ def test_bad_input_is_named(signals, options, message):
     arguments = {"fs": FS, "bands": BANDS, "of": "observations", "nperseg": 64, **options}
     with pytest.raises(ValueError, match=message):
         welch(signals, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fs": "128"}, "fs must be a number, got '128'"),
+        ({"bands": {"low": ("4", "8")}}, r"bands\['low'\] has dtype <U1"),
+        ({"bands": None}, "bands has dtype object"),
+    ],
+)
+def test_numbers_must_be_numbers(options, message):
+    arguments = {"fs": FS, "bands": BANDS, "of": "observations", "nperseg": 64, **options}
+    with pytest.raises(TypeError, match=message):
+        welch(noise(), **arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -122,6 +123,8 @@ def image_transform(
 
 
 def _read_transforms(transforms: Sequence[str]) -> list[str]:
+    if not isinstance(transforms, Iterable):
+        raise TypeError(f"transforms must be names of transformations, got {transforms!r}")
     names = [transforms] if isinstance(transforms, str) else list(transforms)
     for name in names:
         if name not in TRANSFORMS:

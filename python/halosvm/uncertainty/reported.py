@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from halosvm import covariance_arrays as arrays
 from halosvm.covariances import Covariances
-from halosvm.gaussians import as_gaussians, feature_names_of
+from halosvm.gaussians import as_gaussians, feature_names_of, require_order_of_names
 from halosvm.uncertainty import containers
 
 if TYPE_CHECKING:
@@ -80,8 +80,10 @@ def standard_errors(
         read = _finite(values, "values", "n_samples", "n_features")
         bars = arrays.as_float_array(containers.standard_deviations(errors), "errors")
         _require_rows(bars, read, "errors")
+        require_order_of_names("errors", errors, "values", names)
         covariances = Covariances.from_std(bars, read.shape[1], argument="errors")
     if n_observations is not None:
+        require_order_of_names("n_observations", n_observations, "values", names)
         covariances = _of_one_observation(covariances, n_observations)
     return as_gaussians(read, X_cov=covariances, feature_names=names)
 
@@ -173,7 +175,10 @@ def asymmetric_errors(
         raise ValueError(f"center must be 'median', 'mode' or 'mean', got {center!r}")
     read = _finite(values, "values", "n_samples", "n_features").astype(np.float64, copy=False)
     sides = {"lower": lower, "upper": upper}
+    names = feature_names_of(values, "values")
     l, u = (_read_side(side, name, read.shape) for name, side in sides.items())  # noqa: E741
+    for name, side in sides.items():
+        require_order_of_names(name, side, "values", names)
     l, u = _fill_missing(l, u, limits)  # noqa: E741
     if center == "median":
         shift = (u - l) / np.sqrt(2 * np.pi)
@@ -184,7 +189,6 @@ def asymmetric_errors(
     else:
         shift, variance = np.zeros_like(l), ((l + u) / 2) ** 2
     covariances = Covariances.diagonal(variance, argument="lower and upper")
-    names = feature_names_of(values, "values")
     return as_gaussians(read + shift, X_cov=covariances, feature_names=names)
 
 

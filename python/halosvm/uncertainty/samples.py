@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halosvm.covariances import Covariances
-from halosvm.gaussians import Gaussians
+from halosvm.gaussians import as_gaussians, common_names, feature_names_of
 from halosvm.sample_covariances import as_bags, split_by_group
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from halosvm.gaussians import Gaussians
     from halosvm.sample_covariances import BagKind, Of, Shrinkage
 
 
@@ -57,7 +58,7 @@ def from_samples(
     Returns
     -------
     Gaussians
-        One for each bag, in the units of the observations.
+        One for each bag, in the units of the observations, with the feature names of data frames.
 
     Raises
     ------
@@ -77,7 +78,14 @@ def from_samples(
     >>> X.mean.ravel(), X.covariances.variances().ravel()
     (array([2., 1.]), array([1.        , 0.33333333]))
     """
-    bags = as_bags(samples) if groups is None else split_by_group(samples, groups)  # type: ignore[arg-type]
+    if groups is None:
+        each = list(samples)  # type: ignore[arg-type]
+        bags = as_bags(each)
+        names = common_names(
+            [feature_names_of(bag, f"samples[{i}]") for i, bag in enumerate(each)], "samples"
+        )
+    else:
+        bags, names = split_by_group(samples, groups), feature_names_of(samples, "samples")
     mean = np.stack([bag.mean(axis=0) for bag in bags])
     covariances = Covariances.from_samples(bags, kind, shrinkage=shrinkage, of=of)
-    return Gaussians(mean, cov=covariances)
+    return as_gaussians(mean, X_cov=covariances, feature_names=names)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm import covariance_arrays as arrays
+from halosvm.parameters import require_number
 from halosvm.uncertainty.samples import from_samples
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from halosvm.sample_covariances import BagKind, Of, Shrinkage
 
     Array = NDArray[np.float64]
+    Band = tuple[str, float, float]
 
 
 def welch(
@@ -99,8 +101,7 @@ def welch(
         raise ValueError(f"noverlap must be less than nperseg = {nperseg}, got {noverlap}")
     if of == "mean" and noverlap:
         raise ValueError("of='mean' needs windows that do not overlap: noverlap must be 0")
-    if not 0 < fs < np.inf:
-        raise ValueError(f"fs must be positive and finite, got {fs!r}")
+    require_number(fs, "fs")
     cut = {"nperseg": nperseg, "noverlap": noverlap, "window": window, "detrend": detrend}
     bags: list[Array] = []
     for i, each in enumerate(signals):
@@ -124,21 +125,29 @@ def welch(
     return from_samples(bags, of=of, kind=kind, shrinkage=shrinkage)
 
 
-def _read_bands(bands: Any) -> dict[str, tuple[float, float]]:
-    """Return the bands by name; the name of one without is its interval."""
-    named = dict(bands) if hasattr(bands, "keys") else {f"({a}, {b})": (a, b) for a, b in bands}
-    if not named:
+def _read_bands(bands: Any) -> list[Band]:
+    """Return the name, low and high of each band; the name of one without is its interval."""
+    if hasattr(bands, "keys"):
+        each = [arrays.as_float_array(bands[name], f"bands[{name!r}]", 2) for name in bands]
+        pairs, names = np.reshape(each, (-1, 2)).tolist(), list(bands)
+    else:
+        read = arrays.as_float_array(bands, "bands")
+        if read.size:
+            arrays.require_shape(read, "bands", "n_bands", 2)
+        pairs = read.reshape(-1, 2).tolist()
+        names = [f"({low:g}, {high:g})" for low, high in pairs]
+    if not pairs:
         raise ValueError("bands is empty; at least one band is needed")
-    for name, (low, high) in named.items():
+    for name, (low, high) in zip(names, pairs, strict=True):
         if not 0 <= low < high:
-            raise ValueError(f"bands: {name} is [{low}, {high}); it needs 0 <= low < high")
-    return named
+            raise ValueError(f"bands: {name} is [{low:g}, {high:g}); it needs 0 <= low < high")
+    return [(name, low, high) for name, (low, high) in zip(names, pairs, strict=True)]
 
 
 def _log_powers(
     signal: Array,
     fs: float,
-    bands: dict[str, tuple[float, float]],
+    bands: list[Band],
     cut: dict[str, Any],
     number: int,
 ) -> Array:
@@ -147,7 +156,7 @@ def _log_powers(
 
     frequencies, _, density = scipy.signal.spectrogram(signal, fs, mode="psd", **cut)
     powers = []
-    for name, (low, high) in bands.items():
+    for name, low, high in bands:
         inside = (frequencies >= low) & (frequencies < high)
         if not inside.any():
             raise ValueError(

@@ -1,0 +1,37 @@
+"""Checks of parameters that estimators and functions have in common; errors name the parameter."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+_MOST_THREADS = np.iinfo(np.int32).max
+
+
+def require_number(value: Any, name: str, *, or_zero: bool = False) -> None:
+    """Raise unless the parameter is a positive and finite number, or 0 where that is allowed."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not (0.0 < float(value) < np.inf or (or_zero and value == 0)):
+        rule = ">= 0 and finite" if or_zero else "positive and finite"
+        raise ValueError(f"{name} must be {rule}, got {value!r}")
+
+
+def require_count(value: Any, name: str) -> None:
+    """Raise unless the parameter is an integer of at least 1."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1, got {value!r}")
+
+
+def thread_count(n_threads: Any) -> int:
+    """Return `n_threads` as the core takes it, 0 for None, which is every processor."""
+    if n_threads is None:
+        return 0
+    require_count(n_threads, "n_threads")
+    if n_threads > _MOST_THREADS:
+        raise ValueError(f"n_threads must be at most {_MOST_THREADS}, got {n_threads!r}")
+    return int(n_threads)
