@@ -10,8 +10,6 @@ function(halosvm_core_properties target)
     POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
-  # Eigen's products are compiled anew in each unit.
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HALOSVM_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 12)
   # Parsing Eigen takes longer than compiling most files. clang-tidy cannot read another compiler's header.
   if(NOT CMAKE_CXX_CLANG_TIDY)
     target_precompile_headers(${target} PRIVATE
