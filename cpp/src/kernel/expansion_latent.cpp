@@ -20,6 +20,9 @@ struct Bump {
   Vector a;                        ///< B^-1 d
   double log_determinant = 0.0;    ///< of N
   double exponent = 0.0;
+  Eigen::LLT<MatrixXd> own;                   ///< of I + T_j, if T_j is a matrix
+  Eigen::HouseholderQR<MatrixXd> orthogonal;  ///< of [A^-1/2 F; I], if it has a factor
+  Vector root;                                ///< A^1/2
 
   void turn(const Vector& mean, const MatrixXd& R) {
     const Vector d = mean - parts.mean;
@@ -82,10 +85,6 @@ struct Bump {
     }
     return out.cwiseQuotient(root);
   }
-
-  Eigen::LLT<MatrixXd> own;                   ///< of I + T_j, if T_j is a matrix
-  Eigen::HouseholderQR<MatrixXd> orthogonal;  ///< of [A^-1/2 F; I], if it has a factor
-  Vector root;                                ///< A^1/2
 };
 
 /// All pairs in the r latent variables of x, whatever the Z_j are:
