@@ -147,8 +147,6 @@ def test_variance_of_wide_factors_is_exact(support, added, scale):
     rng = np.random.default_rng(2)
     F = scale * rng.normal(size=(1, 3, 1))
     X = Gaussians(rng.normal(size=(1, 3)), cov=Covariances.low_rank(F, added))
-    if support == "parallel" and added is None:
-        pytest.skip("rounding of the latent precision")
     cov = {
         "zero": None,
         "diagonal": Covariances.diagonal(rng.uniform(0.1, 1.0, size=(3, 3))),

@@ -2,6 +2,7 @@
 #include "expansion_parts.hpp"
 
 #include <Eigen/Cholesky>
+#include <Eigen/QR>
 
 #include <vector>
 
@@ -19,47 +20,70 @@ struct Bump {
   Vector a;                        ///< B^-1 d
   double log_determinant = 0.0;    ///< of N
   double exponent = 0.0;
+  Eigen::LLT<MatrixXd> own;                   ///< of I + T_j, if T_j is a matrix
+  Eigen::HouseholderQR<MatrixXd> orthogonal;  ///< of [A^-1/2 F; I], if it has a factor
+  Vector root;                                ///< A^1/2
 
   void turn(const Vector& mean, const MatrixXd& R) {
     const Vector d = mean - parts.mean;
-    MatrixXd solved(R.rows(), R.cols() + 1);  // P [R d]
-    solved.leftCols(R.cols()) = R;
-    solved.rightCols(1) = d;
-    const double log_own = apply_inverse(solved);
-    a = solved.rightCols(1);
-    double quadratic = d.dot(a);
+    MatrixXd rooted(R.rows(), R.cols() + 1);  // V'[R d]
+    rooted.leftCols(R.cols()) = R;
+    rooted.rightCols(1) = d;
+    const double log_own = apply_root(rooted);
+    Vector left = rooted.rightCols(1);
+    double quadratic = left.squaredNorm();
     log_determinant = 0.0;
     if (R.cols() > 0) {
-      const auto PR = solved.leftCols(R.cols());
-      M.noalias() = R.transpose() * PR;
+      const auto VR = rooted.leftCols(R.cols());
+      M.noalias() = VR.transpose() * VR;
       precision.compute(MatrixXd::Identity(R.cols(), R.cols()) + M);
       log_determinant = 2.0 * precision.matrixLLT().diagonal().array().log().sum();
       H = precision.solve(M);
-      const Vector v = PR.transpose() * d;
+      const Vector v = VR.transpose() * left;
       p = precision.solve(v);
       quadratic -= v.dot(p);
-      a -= PR * p;
+      left -= VR * p;
     }
+    a = apply_root_transposed(left);
     exponent = 0.5 * (log_own + log_determinant + not_negative(quadratic));
   }
 
  private:
-  /// Replaces X by P X and returns log |I + T_j|.
-  double apply_inverse(MatrixXd& X) const {
+  /// Replaces X by V'X for a V with P = V V' and returns log |I + T_j|. Of a factor, V consists of the columns of Q
+  /// that complete those in which [A^-1/2 F; I] lies, so that P is no difference, however wide the factor.
+  double apply_root(MatrixXd& X) {
     if (parts.matrix.size() > 0) {
-      const Eigen::LLT<MatrixXd> own(MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix);
-      own.solveInPlace(X);
+      own.compute(MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix);
+      own.matrixL().solveInPlace(X);
       return 2.0 * own.matrixLLT().diagonal().array().log().sum();
     }
-    const Vector A = 1.0 + parts.v.array();
+    root = (1.0 + parts.v.array()).sqrt();
     const double logs = parts.v.array().log1p().sum();
-    X = A.cwiseInverse().asDiagonal() * X;
-    if (parts.F.cols() == 0) return logs;
-    const MatrixXd weighted = A.cwiseInverse().asDiagonal() * parts.F;
-    const Eigen::LLT<MatrixXd> inner(MatrixXd::Identity(parts.F.cols(), parts.F.cols()) +
-                                     parts.F.transpose() * weighted);
-    X -= weighted * inner.solve(parts.F.transpose() * X);
-    return logs + 2.0 * inner.matrixLLT().diagonal().array().log().sum();
+    X.array().colwise() /= root.array();
+    const Index rank = parts.F.cols();
+    if (rank == 0) return logs;
+    MatrixXd stacked(X.rows() + rank, rank);
+    stacked.bottomRows(rank).setIdentity();
+    stacked.topRows(X.rows()) = root.cwiseInverse().asDiagonal() * parts.F;
+    orthogonal.compute(stacked);
+    MatrixXd extended = MatrixXd::Zero(X.rows() + rank, X.cols());
+    extended.topRows(X.rows()) = X;
+    extended.applyOnTheLeft(orthogonal.householderQ().adjoint());
+    X = extended.bottomRows(X.rows());
+    return logs + 2.0 * orthogonal.matrixQR().diagonal().array().abs().log().sum();
+  }
+
+  /// V u for the same V.
+  Vector apply_root_transposed(const Vector& u) const {
+    if (parts.matrix.size() > 0) return own.matrixU().solve(u);
+    Vector out = u;
+    if (parts.F.cols() > 0) {
+      Vector extended = Vector::Zero(u.size() + parts.F.cols());
+      extended.tail(u.size()) = u;
+      extended.applyOnTheLeft(orthogonal.householderQ());
+      out = extended.head(u.size());
+    }
+    return out.cwiseQuotient(root);
   }
 };
 
