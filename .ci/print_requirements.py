@@ -1,4 +1,4 @@
-"""Print requirements from pyproject.toml, a line each: those of the build, or of one of the package's extras."""
+"""Print requirements of pyproject.toml, a line each: of the build, or of one of the extras."""
 
 import sys
 import tomllib

@@ -51,7 +51,8 @@ void decision_function(const LinearModel& model, const Table& means, MatrixRef o
 void decision_std(const LinearModel& model, const Covariances& covariances, MatrixRef out, const Execution& execution) {
   check::same_size("X", covariances.n_features(), "coef", model.coef.cols(), "columns");
   const Index n_problems = model.coef.rows();
-  ScoreMemory memory(covariances.n_samples(), execution, covariances.scratch_size({score_block, n_problems}), n_problems);
+  ScoreMemory memory(covariances.n_samples(), execution, covariances.scratch_size({score_block, n_problems}),
+                     n_problems);
   for_each_block(covariances.n_samples(), execution, [&](const Rows& rows, int slot) {
     const auto thread = static_cast<std::size_t>(slot);
     auto variance = memory.values[thread].leftCols(rows.count);

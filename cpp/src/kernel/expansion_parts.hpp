@@ -29,8 +29,6 @@ struct Parts {
 std::optional<double> log_near_identity(MatrixXd& change);
 
 /// A quadratic form that rounding may have made negative, or an overflow NaN: it is infinite then.
-inline double not_negative(double quadratic) {
-  return std::isnan(quadratic) ? infinity : std::max(0.0, quadratic);
-}
+inline double not_negative(double quadratic) { return std::isnan(quadratic) ? infinity : std::max(0.0, quadratic); }
 
 }  // namespace halosvm::kernels
