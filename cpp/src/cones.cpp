@@ -30,7 +30,7 @@ Cones::Cones(const Objective& objective)
       factors_(*objective.data().covariances().factors()),
       cones_(static_cast<std::size_t>(objective.n_samples())) {
   for (Vector* flat : {&p_, &v_, &u1_, &dp_, &dv_, &second_, &push_}) {
-    flat->setZero(factors_.total_rank(objective.n_samples()));
+    flat->setZero(total_rank(factors_, objective.n_samples()));
   }
 }
 

@@ -147,7 +147,7 @@ class InteriorPoint {
 bool has_low_rank(const Objective& objective) {
   const Factors* factors = objective.all_certain() ? nullptr : objective.data().covariances().factors();
   const Index n = objective.n_samples();
-  return factors != nullptr && factors->total_rank(n) < n * objective.n_features();
+  return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
 }
 
 /// A problem with full covariances, by factors.

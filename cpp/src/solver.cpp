@@ -88,7 +88,7 @@ bool has_kinks(const Objective& objective) {
   if (objective.all_certain()) return true;
   const Factors* factors = objective.data().covariances().factors();
   if (factors == nullptr) return false;
-  return factors->total_rank(objective.n_samples()) <= 4 * objective.n_features();
+  return total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
 }
 
 /// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their

@@ -17,7 +17,7 @@ constexpr Index panel = 64;  ///< columns that are reflected together
 
 /// Columns of all factors; 0 if there are none to heed.
 Index columns_of_factors(const Objective& objective) {
-  return objective.all_certain() ? 0 : objective.data().covariances().factors()->total_rank(objective.n_samples());
+  return objective.all_certain() ? 0 : total_rank(*objective.data().covariances().factors(), objective.n_samples());
 }
 
 /// The means and then the columns of all factors, as columns.

@@ -189,7 +189,7 @@ TEST_CASE_TEMPLATE("factors have the products of their covariances; other kinds 
     CAPTURE(batch.name);
     const halosvm::Factors* factors = batch.covariances->factors();
     REQUIRE(factors != nullptr);
-    CHECK(factors->total_rank(9) == factors->first_column(8) + factors->rank(8));
+    CHECK(halosvm::total_rank(*factors, 9) == factors->first_column(8) + factors->rank(8));
     const Rows rows{2, 5};
     const Index first = factors->first_column(2);
     const Vector w = random.normal_vector(70);

@@ -29,9 +29,6 @@ class Factors {
   virtual Index rank(Index row) const = 0;
   virtual Index first_column(Index row) const = 0;
 
-  /// r_0 + ... + r_{n_rows - 1}; n_rows > 0.
-  Index total_rank(Index n_rows) const { return first_column(n_rows - 1) + rank(n_rows - 1); }
-
   /// p_i = F_i' w for consecutive rows; p: the vectors of these rows.
   virtual void project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const = 0;
 
@@ -42,6 +39,11 @@ class Factors {
   virtual void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
                             double* scratch) const = 0;
 };
+
+/// r_0 + ... + r_{n_rows - 1}; n_rows > 0.
+inline Index total_rank(const Factors& factors, Index n_rows) {
+  return factors.first_column(n_rows - 1) + factors.rank(n_rows - 1);
+}
 
 /// A read-only view of n_samples covariance matrices of order n_features, all of one kind.
 class Covariances {
