@@ -117,6 +117,7 @@ def _sampling(axes: Any, section: Section, across: str) -> None:
         if across == "seconds":
             axes.axvline(statistics.median(found["exact"]["seconds"]), color=colour, ls=":")
     axes.set(xscale="log", yscale="log", ylabel="angle to the exact solution (degrees)")
+    axes.xaxis.set_minor_formatter("")  # within one decade, labels would overlap
     axes.legend(fontsize=8)
 
 
