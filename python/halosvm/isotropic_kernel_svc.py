@@ -18,6 +18,7 @@ from halosvm.estimator import GaussianEstimator
 from halosvm.expansions import expansion_values
 from halosvm.gaussians import Gaussians
 from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
+from halosvm.parameters import require_count, require_number
 from halosvm.svc import UncertainSVC
 from halosvm.targets import encode_labels, weighted_rows
 from halosvm.training_gram import cached, require_memory
@@ -191,6 +192,9 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         if not isinstance(self.solver, str) or self.solver not in _SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
         check_kernel(self.kernel, self.degree, self.coef0, "kernel")
+        require_number(self.C, "C")  # before the decomposition, which takes long
+        require_number(self.tol, "tol", or_zero=True)
+        require_count(self.max_iter, "max_iter")
         data, y = self._read_training_data(X, y, X_std, X_cov)
         variances = _feature_space_variances(data, _argument(X, X_std))
         classes, codes = encode_labels(y)

@@ -387,3 +387,14 @@ def test_bad_input_is_refused(options, arguments, error, message):
     low_rank = Gaussians(X, cov=Covariances.low_rank(np.ones((3, 2, 1))))
     with pytest.raises(ValueError, match="X has low_rank covariances"), warnings.catch_warnings():
         IsotropicKernelSVC().fit(X, [0, 1, 0]).decision_std(low_rank)
+
+
+@pytest.mark.parametrize("options", [{"C": 0.0}, {"tol": -1.0}, {"max_iter": 0}])
+def test_bad_parameters_are_refused_before_the_decomposition(moons, monkeypatch, options):
+    def decompose(*_, **__):
+        raise AssertionError("decomposed")
+
+    monkeypatch.setattr("halosvm.isotropic_kernel_svc._decompose_gram", decompose)
+    X, y, _ = moons
+    with pytest.raises(ValueError, match=next(iter(options))):
+        IsotropicKernelSVC(**options).fit(X, y)
