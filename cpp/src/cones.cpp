@@ -191,6 +191,11 @@ void Cones::keep_second_order(Index row) {
   g = (-g + (y0 - u_y / (1.0 + at.u0)) * u1) / eta;
 }
 
+void Cones::scale_second_order(double share) {
+  second_ *= share;
+  for (Cone& at : cones_) at.second *= share;
+}
+
 double Cones::longest_step(Index row, double length) const {
   if (!active(row)) return length;
   const Cone& at = cone(row);

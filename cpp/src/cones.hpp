@@ -73,14 +73,18 @@ class Cones {
   /// From dtheta and cross: ds, dkappa and dv towards complementarity \p mu.
   void step(Index row, double dtheta, double cross, double mu);
 
-  /// Keeps the second-order terms of the present step for the corrector.
+  /// Keeps the second-order terms of the present step for the corrector, which may want a share of them alone.
   void keep_second_order(Index row);
+  void scale_second_order(double share);
 
   /// The longest step not above \p length that stays in both cones.
   double longest_step(Index row, double length) const;
   /// s kappa - p'v after a step of that length.
   double complementarity(Index row, double length) const;
   void move(Index row, double length);
+
+  /// v.
+  ConstVectorMap dual(Index row) const { return of(v_, row); }
 
   /// Whether the row has a weight and a factor.
   bool active(Index row) const { return factors_.rank(row) > 0 && objective_.weight(row) > 0.0; }

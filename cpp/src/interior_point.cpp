@@ -1,11 +1,13 @@
 #include "halosvm/interior_point.hpp"
 
+#include "halosvm/covariance/full.hpp"
 #include "halosvm/covariance/low_rank.hpp"
 #include "halosvm/moments.hpp"
 #include "halosvm/subspace.hpp"
 #include "factor.hpp"
 #include "newton_system.hpp"
-#include "zero_model.hpp"
+#include "method.hpp"
+#include "rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,9 +22,12 @@ namespace {
 /// One problem from start to certified end.
 class InteriorPoint {
  public:
-  InteriorPoint(const Objective& objective, const Moments& about, bool with_cones)
+  InteriorPoint(const Objective& objective, const Moments& about, double tolerance, bool with_cones)
       : objective_(objective),
         d_(objective.n_features()),
+        tolerance_(tolerance),
+        rounding_(objective, about),
+        exact_bound_pays_(ExactDual::pays(objective)),
         centre_(about.centre),
         system_(objective, about.centre, with_cones),
         w_(1, d_) {
@@ -32,21 +37,28 @@ class InteriorPoint {
   /// Look; stop or go on; predict; correct; move. Returns the number of steps, \p done before included.
   Index run(const BatchSettings& settings, Index done) {
     constexpr double to_the_boundary = 0.995;
+    halved_ = done;
     int stuck = 0;
     Index iteration = done;
     for (;; ++iteration) {
       look();
       if (settings.report) settings.report({iteration, best_value_, suboptimality()});
       if (suboptimality() <= settings.tolerance || iteration == settings.max_iterations || stuck == 3) break;
+      if (!gets_ahead(iteration)) break;
       if (!factor_.compute(hessian_)) break;
 
       const NewtonSums predicted = system_.predict(w_, factor_.solve(predictor_));
       const double before = system_.complementarity(0.0);
-      const double after = std::max(0.0, system_.complementarity(system_.longest_step(1.0)));
-      const double mu = after * (after / before) * (after / before);
+      const double free = system_.longest_step(1.0);
+      const double after = std::max(0.0, system_.complementarity(free));
+      // Below what the tolerance asks for, smaller complementarity only spoils the condition of the system.
+      const double enough = 0.01 * settings.tolerance * best_value_;
+      const double mu = std::max(after * (after / before) * (after / before), enough);
+      const double share = free * free;  // of second-order terms, which mislead where no long step is possible
 
-      const Vector du = factor_.solve(predicted.right - residual_ + mu * predicted.centring);
-      const double shrinking = system_.correct(w_, du, mu);
+      const Vector right = predictor_ + share * (predicted.right - residual_ - predictor_) + mu * predicted.centring;
+      const Vector du = factor_.solve(right);
+      const double shrinking = system_.correct(w_, du, mu, share);
       double length = system_.longest_step(1.0 / to_the_boundary);
       // Spreads bend where w passes 0, and Newton's model knows nothing of it: stay on this side.
       if (shrinking < 0.0) length = std::min(length, 0.9 * spread2_ / -shrinking);
@@ -83,6 +95,16 @@ class InteriorPoint {
     system_.start(w_, b_, half / positive, half / negative);
   }
 
+  /// Whether the gap has halved lately: predictor and corrector may go round in circles.
+  bool gets_ahead(Index iteration) {
+    constexpr Index patience = 15;
+    if (best_value_ - lower_bound_ <= 0.5 * gap_) {
+      gap_ = best_value_ - lower_bound_;
+      halved_ = iteration;
+    }
+    return iteration - halved_ < patience;
+  }
+
   double suboptimality() const {
     return lower_bound_ > 0.0 ? std::max(0.0, best_value_ - lower_bound_) / lower_bound_ : infinity;
   }
@@ -98,8 +120,12 @@ class InteriorPoint {
       best_b_ = b_;
     }
     lower_bound_ = std::max(lower_bound_, dual_bound(sums));
-
     residual_ = sums.beyond - (sums.positive + sums.negative);
+    if (suboptimality() > tolerance_ && exact_bound_pays_ && system_.complementarity(0.0) <= tolerance_ * best_value_) {
+      const ExactDual exact = system_.exact(w_);  // rounding may be all that is in the way
+      lower_bound_ = std::max(lower_bound_, exact.bound());
+      residual_.head(d_) = sums.beyond.head(d_) - exact.gradient();
+    }
     residual_.head(d_) += lam * w_.row(0).transpose();
     hessian_ = std::move(sums.hessian);
     hessian_.diagonal().head(d_).array() += lam;
@@ -122,12 +148,15 @@ class InteriorPoint {
       negative = std::min(1.0, sums.theta_positive / sums.theta_negative);
     }
     const Vector dual_w = positive * sums.positive.head(d_) + negative * sums.negative.head(d_);
-    return positive * sums.theta_positive + negative * sums.theta_negative -
-           dual_w.squaredNorm() / (2.0 * objective_.regularisation());
+    return rounding_.bound(positive * sums.theta_positive + negative * sums.theta_negative, dual_w) -
+           rounding_.of_spreads(w_.row(0).transpose(), sums.curvature);
   }
 
   const Objective& objective_;
   Index d_;
+  double tolerance_;
+  Rounding rounding_;
+  bool exact_bound_pays_;
   Vector centre_;
   NewtonSystem system_;
   Factor factor_;
@@ -141,6 +170,8 @@ class InteriorPoint {
   double lower_bound_ = -infinity;
   Matrix best_w_;
   double best_b_ = 0.0;
+  double gap_ = infinity;  ///< when it was last halved
+  Index halved_ = 0;       ///< the iteration in which that was
 };
 
 /// Whether spreads leave behind some w by their rank alone.
@@ -150,11 +181,29 @@ bool has_low_rank(const Objective& objective) {
   return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
 }
 
-/// A problem with full covariances, by factors.
+/// S_i of any kind as matrices.
+std::vector<double> matrices(const Objective& objective) {
+  const Index d = objective.n_features();
+  const Covariances& covariances = objective.data().covariances();
+  Vector scratch(covariances.scratch_size({1, 1}));
+  std::vector<double> all(static_cast<std::size_t>(objective.n_samples() * d * d), 0.0);
+  for (Index i = 0; i < objective.n_samples(); ++i) {
+    MatrixMap matrix(all.data() + i * d * d, d, d);
+    covariances.add_weighted_matrices({i, 1}, Vector::Ones(1), matrix, scratch.data());
+    matrix.triangularView<Eigen::StrictlyUpper>() = matrix.transpose();
+  }
+  return all;
+}
+
+/// A problem with covariances of any kind, by factors.
 class Factored {
  public:
   explicit Factored(const Objective& objective)
-      : factors_(truncate(objective.data().covariances(), 1.0, objective.execution())),
+      : matrices_(matrices(objective)),
+        factors_(truncate(FullCovariances(Table(matrices_.data(), objective.n_samples() * objective.n_features(),
+                                                objective.n_features()),
+                                          objective.n_samples()),
+                          1.0, objective.execution())),
         values_(static_cast<std::size_t>(objective.n_features() * factors_.offsets().back())),
         objective_(objective.on({objective.data().means(),
                                  std::make_shared<LowRankCovariances>(
@@ -165,6 +214,7 @@ class Factored {
   const Objective& objective() const { return objective_; }
 
  private:
+  std::vector<double> matrices_;
   SubspaceFactors factors_;
   std::vector<double> values_;
   Objective objective_;
@@ -184,7 +234,7 @@ class Attempts {
     if (objective.n_samples() * d * (factored ? 1 : d) > most) return;
     if (factored) {
       run(objective, true);
-    } else if (objective.data().covariances().kind() == std::string("full")) {
+    } else {
       run(Factored(objective).objective(), true);
     }
   }
@@ -197,7 +247,7 @@ class Attempts {
  private:
   /// Whether that was enough.
   bool run(const Objective& objective, bool with_cones) {
-    InteriorPoint problem(objective, about_, with_cones);
+    InteriorPoint problem(objective, about_, settings_.tolerance, with_cones);
     steps_ = problem.run(settings_, steps_);
     lower_ = std::max(lower_, problem.lower_bound());
     if (problem.value() < value_) {
@@ -219,8 +269,8 @@ class Attempts {
 
 }  // namespace
 
-Result run_interior_point(const Objective& objective, const LinearModel& /*start*/, const BatchSettings& settings) {
-  const Moments about = moments(objective);
+Result run_interior_point(const Objective& objective, const Moments& about, const LinearModel& /*start*/,
+                          const BatchSettings& settings) {
   Result result;
   result.model = LinearModel(objective.n_problems(), objective.n_features());
   Vector lower(objective.n_problems());
@@ -232,16 +282,17 @@ Result run_interior_point(const Objective& objective, const LinearModel& /*start
     lower(k) = problem.lower_bound();
   }
   result.epochs = result.steps;
-  result.model.intercept = objective.exact_bias(result.model.coef, result.model.intercept);
-  certify(objective, lower, settings.tolerance, result);
+  certify(objective, lower, settings, result);
+  Result balanced = result;  // rounding may let the exact intercept be worse
+  balanced.model.intercept = objective.exact_bias(result.model.coef, result.model.intercept);
+  certify(objective, lower, settings, balanced);
+  for (Index k = 0; k < objective.n_problems(); ++k) result.take(balanced.only(k), k);
+  judge(settings, result);
   return result;
 }
 
 Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  check_start(objective, start);
-  Result result = run_interior_point(objective, start, settings);
-  take_zero_models(objective, settings, result);
-  return result;
+  return apply(run_interior_point, objective, start, settings);
 }
 
 }  // namespace halosvm

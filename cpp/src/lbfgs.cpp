@@ -2,7 +2,8 @@
 
 #include "halosvm/moments.hpp"
 #include "descent.hpp"
-#include "zero_model.hpp"
+#include "method.hpp"
+#include "rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -25,12 +26,16 @@ class Lbfgs {
         settings_(settings),
         n_problems_(objective.n_problems()),
         d_(objective.n_features()),
+        rounding_(objective, about),
         current_(objective),
         centre_(about.centre),
         gradient_(n_problems_, d_),
         lower_(Vector::Constant(n_problems_, -infinity)),
         best_value_(Vector::Constant(n_problems_, infinity)),
-        at_zero_(objective.value_at_zero()) {
+        open_(best_value_),
+        reached_(best_value_),
+        at_zero_(objective.value_at_zero()),
+        improved_(static_cast<std::size_t>(n_problems_), 0) {
     variance_.resize(d_ + 1);
     variance_ << about.variance.cwiseMax(1e-300), 1.0;
     for (Index k = 0; k < n_problems_; ++k) {
@@ -53,7 +58,7 @@ class Lbfgs {
     for (pass_ = 1;; ++pass_) {
       evaluate();
       if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
-      if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest)) break;
+      if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest) || !gets_ahead()) break;
       if (pass_ == 1 && leave_bad_starts()) continue;
 
       const bool near = all(&Lbfgs::near_optimum);
@@ -80,10 +85,10 @@ class Lbfgs {
     result.model.intercept = best_intercept_;
     result.objective = best_value_;
     result.lower_bound = lower_.cwiseMax(0.0);
-    judge(settings_.tolerance, result);
+    judge(settings_, result);
     if (floor_ > 0.0 || result.status != Status::converged) {  // what was evaluated is not J, or not with the best bias
       result.model.intercept = objective_.exact_bias(best_coef_, best_intercept_);
-      certify(objective_, result.lower_bound, settings_.tolerance, result);
+      certify(objective_, Vector(result.lower_bound), settings_, result);
     }
     return result;
   }
@@ -92,6 +97,20 @@ class Lbfgs {
   void set_floor(double floor) {
     floor_ = floor;
     current_ = floor > 0.0 ? objective_.smoothed(floor) : objective_;
+  }
+
+  /// Whether some problem has come nearer to its end in the last passes: its gap closed by a tenth, or, while there is
+  /// none, its value fell.
+  bool gets_ahead() {
+    constexpr Index last = 200;
+    for (Index k = 0; k < n_problems_; ++k) {
+      const double open = lower_(k) > 0.0 ? best_value_(k) - lower_(k) : infinity;
+      if (open > 0.9 * open_(k) && best_value_(k) > 0.9999 * reached_(k)) continue;
+      open_(k) = open;
+      reached_(k) = best_value_(k);
+      ahead_ = pass_;
+    }
+    return pass_ - ahead_ < last;
   }
 
   /// Another function from here on.
@@ -136,6 +155,8 @@ class Lbfgs {
     }
     for (Index k = 0; k < n_problems_; ++k) {
       if (!(gradient_.value(k) <= best_value_(k))) continue;  // a floored value is an upper bound of the true one
+      const double towards_zero = best_value_(k) - at_zero_(k);
+      if (gradient_.value(k) - at_zero_(k) <= 0.99 * towards_zero) improved_[static_cast<std::size_t>(k)] = pass_;
       best_value_(k) = gradient_.value(k);
       best_coef_.row(k) = model_.coef.row(k);
       best_intercept_(k) = model_.intercept(k);
@@ -144,19 +165,21 @@ class Lbfgs {
 
   /// The dual bound with theta scaled down on the heavier side, so that sum c theta y = 0 as it must: what scales
   /// there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2)) times the
-  /// root of the total variance.
+  /// root of the total variance; phi^2 <= 0.41 theta.
   void note_bounds() {
-    bound_ = current_.dual_bound(model_.coef, gradient_, centre_);
+    dual_w_ = current_.dual_coef(model_.coef, gradient_, centre_);
     const double width = std::sqrt(variance_.head(d_).sum());
-    const double lam = objective_.regularisation();
     for (Index k = 0; k < n_problems_; ++k) {
       const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
       const double heavier = 0.5 * (gradient_.slope(k) + excess);
-      const double moved = excess > 0.0 ? excess / heavier * std::sqrt(heavier + 0.16) * width : 0.0;
-      const double norm = std::sqrt(std::max(0.0, 2.0 * lam * (gradient_.slope(k) - bound_(k)))) + moved;
-      lower_(k) = std::max(lower_(k), gradient_.slope(k) - excess - norm * norm / (2.0 * lam));
+      const double moved = excess > 0.0 ? excess / heavier * std::sqrt(1.41 * heavier) * width : 0.0;
+      lower_(k) = std::max(lower_(k), rounding_.bound(gradient_.slope(k) - excess, dual_w_.row(k).transpose(), moved) -
+                                          rounding_.of_spreads(model_.coef.row(k).transpose(), gradient_.curvature(k)));
     }
   }
+
+  /// From the gradient; a bound on J* only where the slope in b vanishes.
+  double bound(Index k) const { return rounding_.bound(gradient_.slope(k), dual_w_.row(k).transpose()); }
 
   /// Certified suboptimality of one problem, and of the worst.
   double gap(Index k) const { return lower_(k) > 0.0 ? (best_value_(k) - lower_(k)) / lower_(k) : infinity; }
@@ -173,7 +196,7 @@ class Lbfgs {
     if (walk(k).trial().head(d_).isZero(0.0) && pass_ < few_passes) return false;
     const double open = gradient_.coef.row(k).squaredNorm() / (2.0 * objective_.regularisation());
     return open <= std::max(0.5 * settings_.tolerance * gradient_.value(k),
-                            floor_ > 0.0 ? 0.1 * (gradient_.value(k) - bound_(k)) : 0.0);
+                            floor_ > 0.0 ? 0.1 * (gradient_.value(k) - bound(k)) : 0.0);
   }
 
   /// Moves the walks on. Those that are near wait for the others: steps that only rounding decides would make results
@@ -218,9 +241,12 @@ class Lbfgs {
   /// spreads have a kink at w = 0.
   bool vanishing(Index k) const {
     constexpr double nothing = 1e-6;
+    constexpr double little = 0.1;
     if (pass_ < few_passes || floor_ > 0.0 || !walk(k).has_moved()) return false;
-    return best_value_(k) >= at_zero_(k) ||
-           walk(k).at().head(d_).cwiseAbs2().dot(variance_.head(d_)) < nothing * nothing;
+    const double width = std::sqrt(walk(k).at().head(d_).cwiseAbs2().dot(variance_.head(d_)));
+    if (width < nothing) return true;
+    return best_value_(k) >= at_zero_(k) &&
+           (width < little || pass_ - improved_[static_cast<std::size_t>(k)] >= few_passes);
   }
 
   /// Whether a problem needs no more steps. Under strong regularisation even w = 0 may be within the tolerance, but it
@@ -248,6 +274,7 @@ class Lbfgs {
   const BatchSettings& settings_;
   Index n_problems_;
   Index d_;
+  Rounding rounding_;
   Index pass_ = 0;
   double floor_ = 0.0;
   Objective current_;  ///< with the present floor
@@ -256,10 +283,14 @@ class Lbfgs {
   std::vector<Descent> walks_;
   LinearModel model_;
   Gradient gradient_;
-  Vector bound_;  ///< from the gradient; a bound on J* only where the slope in b vanishes
+  Matrix dual_w_;  ///< lam w - grad_w J, from the gradient
   Vector lower_;
   Vector best_value_;
-  Vector at_zero_;  ///< J(0)
+  Vector open_;  ///< gap and value when a problem last came nearer to its end
+  Vector reached_;
+  Index ahead_ = 0;              ///< the pass in which any did
+  Vector at_zero_;               ///< J(0)
+  std::vector<Index> improved_;  ///< the last pass in which the best value came clearly nearer to that, or below
   Matrix best_coef_;
   Vector best_intercept_ = Vector::Zero(n_problems_);
 };
@@ -323,8 +354,8 @@ void precondition(const Objective& sample, const Moments& about, const LinearMod
 }
 
 /// A run that starts from the solution for some of the rows, with their Hessian as its model.
-Lbfgs prepared(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  const Moments about = moments(objective);
+Lbfgs prepared(const Objective& objective, const Moments& about, const LinearModel& start,
+               const BatchSettings& settings) {
   const std::vector<Index> rows = objective.all_certain() ? std::vector<Index>() : sample_rows(objective);
   if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
   const Objective sample = objective.sampled(rows);
@@ -339,15 +370,13 @@ Lbfgs prepared(const Objective& objective, const LinearModel& start, const Batch
 
 }  // namespace
 
-Result run_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  return prepared(objective, start, settings).run();
+Result run_lbfgs(const Objective& objective, const Moments& about, const LinearModel& start,
+                 const BatchSettings& settings) {
+  return prepared(objective, about, start, settings).run();
 }
 
 Result minimize_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  check_start(objective, start);
-  Result result = run_lbfgs(objective, start, settings);
-  take_zero_models(objective, settings, result);
-  return result;
+  return apply(run_lbfgs, objective, start, settings);
 }
 
 }  // namespace halosvm

@@ -41,6 +41,7 @@ void NewtonSums::add(const NewtonSums& other) {
   centring += other.centring;
   value += other.value;
   spread2 += other.spread2;
+  curvature += other.curvature;
   theta_positive += other.theta_positive;
   theta_negative += other.theta_negative;
 }
@@ -202,7 +203,10 @@ void NewtonSystem::add_examples(const Rows& rows, Memory& memory, NewtonSums& su
     const double c = weight(row);
     const double y = sign(row);
     sum.value += c * memory.values(0, i);
-    if (!cones_) sum.spread2 += c * memory.s(0, i) * memory.s(0, i);
+    if (!cones_) {
+      sum.spread2 += c * memory.s(0, i) * memory.s(0, i);
+      sum.curvature += c * bend.curvature;
+    }
     (y > 0.0 ? sum.theta_positive : sum.theta_negative) += c * dual.theta;
 
     excess_(row) = memory.m(0, i) - bend.excess;
@@ -266,11 +270,27 @@ void NewtonSystem::add_hessian(const Rows& rows, Memory& memory, NewtonSums& sum
   corner.selfadjointView<Eigen::Lower>().rankUpdate(products.transpose(), -1.0);
 }
 
+ExactDual NewtonSystem::exact(const Matrix& w) const {
+  ExactDual sums(objective_, centre_);
+  for (Index i = 0; i < n_; ++i) {
+    if (weight(i) == 0.0) continue;
+    const Dual& dual = duals_[static_cast<std::size_t>(i)];
+    const Vector v = cones_ ? Vector(cones_->dual(i)) : Vector();
+    if (cones_ && v.size() == 0) {
+      sums.add(i, dual.theta, 0.0, v, w);
+    } else {
+      sums.add(i, dual.theta, spread_ ? dual.quantile().density : 0.0, v, w);
+    }
+  }
+  return sums;
+}
+
 Target NewtonSystem::target(Index row) const {
   if (!corrected_) return {0.0, 0.0};
   const Dual& dual = duals_[static_cast<std::size_t>(row)];
   const double step = predicted_(row);
-  return {mu_ - step * dual.low_step({0.0, 0.0}, step), mu_ + step * dual.high_step({0.0, 0.0}, step)};
+  return {mu_ - share_ * step * dual.low_step({0.0, 0.0}, step),
+          mu_ + share_ * step * dual.high_step({0.0, 0.0}, step)};
 }
 
 NewtonSums NewtonSystem::predict(const Matrix& w, const Vector& du) {
@@ -279,9 +299,11 @@ NewtonSums NewtonSystem::predict(const Matrix& w, const Vector& du) {
   return step(w, du, true);
 }
 
-double NewtonSystem::correct(const Matrix& w, const Vector& du, double mu) {
+double NewtonSystem::correct(const Matrix& w, const Vector& du, double mu, double share) {
   predicted_ = dtheta_;
   mu_ = mu;
+  share_ = share;
+  if (cones_) cones_->scale_second_order(share);
   corrected_ = true;
   return step(w, du, false).spread2;
 }

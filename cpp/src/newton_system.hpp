@@ -7,6 +7,7 @@
 #include "dual.hpp"
 #include "halosvm/loss.hpp"
 #include "halosvm/objective.hpp"
+#include "rounding.hpp"
 
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ struct NewtonSums {
   Vector centring;            ///< right-hand side per unit of mu
   double value = 0;           ///< sum of c psi
   double spread2 = 0;         ///< sum of c s^2; in the passes for a step, of c w'S dw; 0 with cones
+  double curvature = 0;       ///< sum of c phi(q) / s; 0 with cones
   double theta_positive = 0;  ///< sum of c theta, y = 1
   double theta_negative = 0;
 
@@ -48,13 +50,16 @@ class NewtonSystem {
   /// Hessian and gradients at (w, b) and the present dual variables, and the predictor's right-hand side.
   NewtonSums assemble(const Matrix& w, double b);
 
+  /// The sums of the present dual variables with more digits than \ref assemble gives them.
+  ExactDual exact(const Matrix& w) const;
+
   /// The step of theta towards complementarity 0 that goes with a step du of (w, b), and from it the two parts of the
   /// corrector's right-hand side.
   NewtonSums predict(const Matrix& w, const Vector& du);
 
-  /// The step of theta towards complementarity \p mu with the predictor's second-order terms; returns sum c w'S dw
-  /// (0 with cones).
-  double correct(const Matrix& w, const Vector& du, double mu);
+  /// The step of theta towards complementarity \p mu with a \p share of the predictor's second-order terms; returns
+  /// sum c w'S dw (0 with cones).
+  double correct(const Matrix& w, const Vector& du, double mu, double share);
 
   /// The longest step not above \p length that keeps all dual variables >= 0.
   double longest_step(double length) const;
@@ -100,6 +105,7 @@ class NewtonSystem {
   Vector dtheta_;       ///< the present step of theta
   Vector predicted_;    ///< the predictor's
   double mu_ = 0.0;     ///< what the present step aims at
+  double share_ = 0.0;  ///< of the predictor's second-order terms in it
   bool corrected_ = false;
 };
 

@@ -231,8 +231,11 @@ Objective Objective::smoothed(double floor) const {
 }
 
 Vector Objective::dual_bound(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const {
-  const Matrix dual_w = regularisation_ * W - at.coef + at.intercept * centre.transpose();
-  return at.slope - dual_w.rowwise().squaredNorm() / (2.0 * regularisation_);
+  return at.slope - (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
+}
+
+Matrix Objective::dual_coef(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const {
+  return regularisation_ * W - at.coef + at.intercept * centre.transpose();
 }
 
 Vector Objective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {

@@ -164,8 +164,8 @@ Result minimize(const Objective& objective, const LinearModel& start, const SgdS
     for (const Walk& walk : walks) walk.result(result.model);
     const Vector exact = objective.exact_bias(result.model.coef, result.model.intercept);
     if (settings.averaging == Averaging::weighted) result.model.intercept = exact;
-    certify(objective, objective.lower_bound(result.model.coef, exact), settings.tolerance, result);
     result.steps = target;
+    certify(objective, objective.lower_bound(result.model.coef, exact), {last, settings.tolerance, {}}, result);
     result.epochs = (target + per_epoch - 1) / per_epoch;
     if (settings.report) {
       settings.report({result.epochs, result.objective.maxCoeff(), result.suboptimality.maxCoeff()});

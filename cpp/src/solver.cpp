@@ -3,6 +3,7 @@
 #include "halosvm/check.hpp"
 #include "halosvm/interior_point.hpp"
 #include "halosvm/lbfgs.hpp"
+#include "method.hpp"
 #include "span.hpp"
 #include "zero_model.hpp"
 
@@ -15,10 +16,12 @@ const char* message(Status status) {
   switch (status) {
     case Status::converged:
       return "the certified suboptimality is within the tolerance";
-    case Status::max_iterations:
-      return "the allowed number of passes over the data ended before the tolerance was certified";
     case Status::zero_model:
       return "the objective is least at w = 0, where only the larger class is predicted";
+    case Status::max_iterations:
+      return "the allowed number of iterations ended before the tolerance was certified";
+    case Status::stalled:
+      return "the search stalled, by rounding or for lack of progress, before the tolerance was certified";
   }
   return "";
 }
@@ -51,23 +54,31 @@ void check_start(const Objective& objective, const LinearModel& start) {
   check::require(start.coef.allFinite() && start.intercept.allFinite(), "start", "must be finite");
 }
 
-void judge(double tolerance, Result& result) {
+void judge(const BatchSettings& settings, const Vector& error, Result& result) {
   const Index n_problems = result.objective.size();
   result.suboptimality.resize(n_problems);
   for (Index k = 0; k < n_problems; ++k) {
     const double lower = result.lower_bound(k);
-    const double gap = std::max(0.0, result.objective(k) - lower);
+    const double gap = std::max(0.0, result.objective(k) + error(k) - lower);
     result.suboptimality(k) = lower > 0.0 ? gap / lower : infinity;
   }
-  result.status = result.suboptimality.maxCoeff() <= tolerance ? Status::converged : Status::max_iterations;
+  if (result.suboptimality.maxCoeff() <= settings.tolerance) {
+    result.status = Status::converged;
+  } else {
+    result.status = result.steps >= settings.max_iterations ? Status::max_iterations : Status::stalled;
+  }
 }
 
-void certify(const Objective& objective, const Vector& lower, double tolerance, Result& result) {
+void judge(const BatchSettings& settings, Result& result) {
+  judge(settings, Vector::Zero(result.objective.size()), result);
+}
+
+void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result) {
   Gradient at(objective.n_problems(), objective.n_features());
   objective.value_and_gradient(result.model.coef, result.model.intercept, at);
   result.objective = at.value;
   result.lower_bound = lower;
-  judge(tolerance, result);
+  judge(settings, result);
 }
 
 namespace {
@@ -93,60 +104,66 @@ bool has_kinks(const Objective& objective) {
 
 /// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
 /// way where spreads dominate all margins.
-void finish(const Objective& problem, const BatchSettings& settings, Result& result) {
+void finish(const Objective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
   if (result.steps > 0) {
     take_zero_models(problem, settings, result);
     if (result.suboptimality(0) <= settings.tolerance) return;
   }
-  for (const auto& run : {run_interior_point, run_lbfgs}) {
+  for (Method* const run : {run_interior_point, run_lbfgs}) {
+    constexpr Index last_resort = 200;
     const Index done = result.steps;
     if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;
     BatchSettings rest = settings;
     rest.max_iterations -= done;
+    if (run == run_lbfgs) rest.max_iterations = std::min(rest.max_iterations, last_resort);
     if (settings.report) {
       rest.report = [&settings, done](const Progress& at) {
         settings.report({done + at.epochs, at.objective, at.suboptimality});
       };
     }
-    const Result other = run(problem, result.model, rest);
+    const Result other = run(problem, about, result.model, rest);
     result.take(other, 0);
     result.steps = done + other.steps;
-    judge(settings.tolerance, result);
+    judge(settings, result);
   }
 }
 
-Result minimize_here(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+Result minimize_here(const Objective& objective, const Moments& about, const LinearModel& start,
+                     const BatchSettings& settings) {
   constexpr Index soon = 60;
   const bool second_order = objective.n_features() <= interior_point_features;
   BatchSettings first = settings;
   if (second_order) first.max_iterations = std::min(settings.max_iterations, soon);
-  Result result = second_order && has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, start, first);
+  Result result =
+      second_order && has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, about, start, first);
   for (Index k = 0; second_order && k < objective.n_problems(); ++k) {
     if (result.suboptimality(k) <= settings.tolerance) continue;
     Result one = result.only(k);
     one.steps = result.epochs;
-    finish(objective.only(k), settings, one);
+    finish(objective.only(k), about, settings, one);
     result.take(one, k);
     result.steps = std::max(result.steps, one.steps);
   }
-  take_zero_models(objective, settings, result);
   result.epochs = result.steps;
+  return result;
+}
+
+/// The method that suits the objective, or its projection on the span of the data.
+Result minimize_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
+                         const BatchSettings& settings) {
+  if (!Span::pays(objective)) return minimize_here(objective, about, start, settings);
+  const Span span(objective);
+  const LinearModel origin(objective.n_problems(), span.objective().n_features());  // interior points know no start
+  Result result = minimize_here(span.objective(), moments(span.objective()), origin, settings);
+  result.model = span.out_of(result.model);
+  certify(objective, Vector(result.lower_bound), settings, result);
   return result;
 }
 
 }  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  check_start(objective, start);
-  if (!Span::pays(objective)) return minimize_here(objective, start, settings);
-  const Span span(objective);
-  const LinearModel origin(objective.n_problems(), span.objective().n_features());  // interior points know no start
-  Result result = minimize_here(span.objective(), origin, settings);
-  const Status status = result.status;
-  result.model = span.out_of(result.model);
-  certify(objective, Vector(result.lower_bound), settings.tolerance, result);
-  if (status == Status::zero_model) result.status = status;
-  return result;
+  return apply(minimize_anywhere, objective, start, settings);
 }
 
 }  // namespace halosvm

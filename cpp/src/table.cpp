@@ -54,13 +54,15 @@ Index Table::row_bytes() const {
   return cols_ * static_cast<Index>(float64_ != nullptr ? sizeof(double) : sizeof(float));
 }
 
+Table Table::seen_from(const double* origin) const {
+  Table other = *this;
+  other.origin_ = origin;
+  return other;
+}
+
 const double* Table::values(Index offset, Index count, double* scratch) const {
-  if (float64_ != nullptr) {
-    if (!squared_) return float64_ + offset;
-    convert(float64_ + offset, count, squared_, scratch);
-  } else {
-    convert(float32_ + offset, count, squared_, scratch);
-  }
+  if (float64_ != nullptr && !squared_ && origin_ == nullptr) return float64_ + offset;
+  convert(offset, count, scratch);
   return scratch;
 }
 
@@ -68,15 +70,22 @@ ConstMatrixMap Table::block(const Rows& rows, double* scratch) const {
   if (rows.indices == nullptr) {
     return {values(rows.begin * cols_, rows.count * cols_, scratch), rows.count, cols_};
   }
-  for (Index k = 0; k < rows.count; ++k) {
-    const Index offset = rows.indices[k] * cols_;
-    if (float64_ != nullptr) {
-      convert(float64_ + offset, cols_, squared_, scratch + k * cols_);
-    } else {
-      convert(float32_ + offset, cols_, squared_, scratch + k * cols_);
-    }
-  }
+  for (Index k = 0; k < rows.count; ++k) convert(rows.indices[k] * cols_, cols_, scratch + k * cols_);
   return {scratch, rows.count, cols_};
+}
+
+void Table::convert(Index offset, Index count, double* to) const {
+  if (float64_ != nullptr) {
+    halosvm::convert(float64_ + offset, count, squared_, to);
+  } else {
+    halosvm::convert(float32_ + offset, count, squared_, to);
+  }
+  if (origin_ == nullptr) return;
+  Index column = offset % cols_;
+  for (Index j = 0; j < count; ++j) {
+    to[j] -= origin_[column];
+    column = column + 1 == cols_ ? 0 : column + 1;
+  }
 }
 
 void Table::prefetch([[maybe_unused]] Index row) const {

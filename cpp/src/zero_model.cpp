@@ -2,6 +2,7 @@
 
 #include "halosvm/interior_point.hpp"
 #include "halosvm/moments.hpp"
+#include "method.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -88,13 +89,14 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
     if (t == 0.0) {  // not a direction that tells the classes apart: that of certain points does
       const Objective certain = problem.with_spreads_times(0.0);
       const bool small = problem.n_features() <= interior_point_features;
-      const Result run = (small ? run_interior_point : run_lbfgs)(certain, model, settings);
+      const Result run = (small ? run_interior_point : run_lbfgs)(certain, moments(certain), model, settings);
       lower = std::max(lower, run.lower_bound(0));
       model = run.model;
       t = rise.root(model.coef, t);
       if (t == 0.0) break;
     }
-    const Result run = run_lbfgs(problem.with_spreads_times((1.0 - margin) * t), model, settings);
+    const Objective smaller = problem.with_spreads_times((1.0 - margin) * t);
+    const Result run = run_lbfgs(smaller, moments(smaller), model, settings);
     lower = std::max(lower, run.lower_bound(0));
     model = run.model;
     if (zero.objective(0) - lower <= settings.tolerance * lower) break;
@@ -109,14 +111,14 @@ bool take_zero_model(const Objective& problem, const BatchSettings& settings, Re
   zero.intercept = problem.exact_bias(zero.coef, zero.intercept);
   Result there;
   there.model = std::move(zero);
-  certify(problem, result.lower_bound, settings.tolerance, there);
+  certify(problem, result.lower_bound, settings, there);
   if (there.objective(0) > result.objective(0) * (1.0 + rounding)) return false;
   if (there.status != Status::converged) {
     BatchSettings inner;
     inner.max_iterations = 200;
     inner.tolerance = 0.1 * settings.tolerance;
     const double lower = bound_by_smaller_spreads(problem, there, result.model, inner);
-    certify(problem, Vector::Constant(1, std::max(lower, result.lower_bound(0))), settings.tolerance, there);
+    certify(problem, Vector::Constant(1, std::max(lower, result.lower_bound(0))), settings, there);
   }
   const bool proved = there.status == Status::converged;
   if (proved) there.status = Status::zero_model;
@@ -137,7 +139,7 @@ void take_zero_models(const Objective& objective, const BatchSettings& settings,
     any = take_zero_model(objective.only(k), settings, one) || any;
     result.take(one, k);
   }
-  judge(settings.tolerance, result);
+  judge(settings, result);
   if (any && result.status == Status::converged) result.status = Status::zero_model;
 }
 

@@ -16,8 +16,4 @@ namespace halosvm {
 /// \param settings their tolerance counts.
 void take_zero_models(const Objective& objective, const BatchSettings& settings, Result& result);
 
-/// The two methods as they are, without such a proof.
-Result run_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
-Result run_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
-
 }  // namespace halosvm

@@ -21,7 +21,8 @@ py::dict to_dict(const Result& result) {
   out["suboptimality"] = result.suboptimality;
   out["steps"] = result.steps;
   out["epochs"] = result.epochs;
-  out["converged"] = result.status != Status::max_iterations;
+  out["converged"] = converged(result.status);
+  out["stalled"] = result.status == Status::stalled;
   out["zero_model"] = result.status == Status::zero_model;
   out["message"] = message(result.status);
   return out;

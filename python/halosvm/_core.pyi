@@ -135,6 +135,7 @@ class Result(TypedDict):
     steps: int
     epochs: int
     converged: bool
+    stalled: bool
     zero_model: bool
     message: str
 

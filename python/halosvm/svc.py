@@ -204,8 +204,8 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` passes end before the suboptimality `tol` is certified, or if the
-            objective is least at w = 0.
+            If `max_iter` iterations end, or the search stalls, before the suboptimality `tol` is
+            certified, or if the objective is least at w = 0.
         """
         with self._all_or_nothing():
             return self._fit(X, y, X_std, X_cov, sample_weight)
@@ -293,6 +293,14 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def _complaint(self, result: _core.Result) -> str:
         """Say what is wrong with the fit, and what to do; nothing when all is well."""
+        if result["stalled"]:
+            return (
+                f"the search stalled after {self.n_iter_} iterations at a certified suboptimality "
+                f"of {np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}: rounding leaves "
+                "no more digits, or the solver no longer gets ahead, so more iterations will not "
+                "help; centre and standardise the features, give covariances of low rank by their "
+                "factors, try another solver, or raise tol"
+            )
         if not result["converged"]:
             return (
                 f"after {self.n_iter_} iterations the certified suboptimality is "

@@ -257,13 +257,20 @@ TEST_CASE("certify evaluates the model against a lower bound") {
   const Problem problem(BatchMaker<double>(20, 2, 128).full(), 1, 69);
   Result result;
   result.model = LinearModel(1, 2);
-  certify(problem.objective(), Vector::Constant(1, 0.8), 0.3, result);
+  BatchSettings settings;
+  settings.tolerance = 0.3;
+  settings.max_iterations = 10;
+  certify(problem.objective(), Vector::Constant(1, 0.8), settings, result);
   CHECK(result.objective(0) == doctest::Approx(1.0).epsilon(1e-15));  // J(0, 0)
   CHECK(result.suboptimality(0) == doctest::Approx(0.25).epsilon(1e-14));
   CHECK(result.status == Status::converged);
-  certify(problem.objective(), Vector::Constant(1, 0.8), 0.2, result);
+  settings.tolerance = 0.2;
+  certify(problem.objective(), Vector::Constant(1, 0.8), settings, result);
+  CHECK(result.status == Status::stalled);
+  result.steps = 10;
+  certify(problem.objective(), Vector::Constant(1, 0.8), settings, result);
   CHECK(result.status == Status::max_iterations);
-  certify(problem.objective(), Vector::Zero(1), 0.2, result);
+  certify(problem.objective(), Vector::Zero(1), settings, result);
   CHECK(std::isinf(result.suboptimality(0)));
 }
 
@@ -271,4 +278,5 @@ TEST_CASE("each status is one sentence") {
   CHECK(std::string(message(Status::converged)) == "the certified suboptimality is within the tolerance");
   CHECK(std::string(message(Status::max_iterations)).find("before the tolerance was certified") != std::string::npos);
   CHECK(std::string(message(Status::zero_model)).find("w = 0") != std::string::npos);
+  CHECK(std::string(message(Status::stalled)).find("stalled") != std::string::npos);
 }

@@ -57,7 +57,10 @@ class Covariances {
   /// "zero", "isotropic", "diagonal", "low_rank" or "full".
   virtual const char* kind() const = 0;
 
-  /// Bytes stored for one example, for choosing block sizes.
+  /// Whether every S_i is known to be 0, so that nothing needs to be read.
+  virtual bool certain() const = 0;
+
+  /// Bytes stored for one example, rounded up, for choosing block sizes.
   virtual Index row_bytes() const = 0;
 
   /// Number of doubles of scratch memory the operations below need for blocks up to \p shape.

@@ -73,10 +73,11 @@ class Objective {
   bool fit_intercept() const { return fit_intercept_; }
   const Gaussians& data() const { return data_; }
   const Execution& execution() const { return execution_; }
+  const std::shared_ptr<const Loss>& loss() const { return loss_; }
   /// False when the loss ignores covariances.
   bool uses_spread() const { return loss_->uses_spread(); }
   /// Whether no example has a spread: the loss ignores covariances, or there are none.
-  bool all_certain() const { return !uses_spread() || data_.covariances().row_bytes() == 0; }
+  bool all_certain() const { return !uses_spread() || data_.covariances().certain(); }
   /// The rows of the data that hold the examples begin ... begin + count - 1.
   Rows rows(Index begin, Index count) const {
     if (!sample_) return {begin, count};
@@ -109,6 +110,9 @@ class Objective {
   ///     D = sum_i c_i theta_i - |lam w - grad_w J|^2 / (2 lam),
   /// with the gradient for means seen from \p centre: what is left of dJ/db then does no harm far from the origin.
   Vector dual_bound(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const;
+
+  /// lam w - grad_w J in it, n_problems x n_features.
+  Matrix dual_coef(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const;
 
   /// The best dual bound at W; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
   /// \param b where the searches for the exact bias start.

@@ -14,16 +14,20 @@ namespace halosvm {
 /// How a run ended.
 enum class Status : std::uint8_t {
   converged,       ///< The certified suboptimality of every problem is within the tolerance.
-  max_iterations,  ///< The allowed number of passes or steps ended first.
-  zero_model       ///< Converged, and some objective is least at w = 0: it knows only the larger class (spec A.6).
+  zero_model,      ///< Converged, and some objective is least at w = 0: it knows only the larger class (spec A.6).
+  max_iterations,  ///< The allowed number of iterations ended first.
+  stalled          ///< Rounding, or a method that no longer got ahead, ended the search first.
 };
+
+/// Whether the tolerance is certified.
+inline bool converged(Status status) { return status == Status::converged || status == Status::zero_model; }
 
 /// One sentence for each status.
 const char* message(Status status);
 
 /// How far a run is, reported after each certificate.
 struct Progress {
-  Index epochs;          ///< passes over the data so far
+  Index epochs;          ///< iterations so far
   double objective;      ///< largest J over the problems
   double suboptimality;  ///< largest certified (J - J*) / J* over the problems
 };
@@ -42,7 +46,7 @@ struct Result {
   Vector suboptimality;  ///< certified upper bound on (J - J*) / J* for each problem; infinite when nothing is known
   Index steps = 0;       ///< steps taken for the problem that took most
   Index epochs = 0;      ///< the same in passes over the data, rounded up
-  Status status = Status::max_iterations;
+  Status status = Status::stalled;
 
   /// Problem \p k alone.
   Result only(Index k) const;
@@ -53,12 +57,14 @@ struct Result {
 /// Throws std::invalid_argument unless the start fits the objective and is finite.
 void check_start(const Objective& objective, const LinearModel& start);
 
-/// Fills in suboptimality and status from objective and lower bound.
-void judge(double tolerance, Result& result);
+/// Fills in suboptimality and status from objective, lower bound and steps.
+/// \param error how far the objective of each problem may be from its true value.
+void judge(const BatchSettings& settings, const Vector& error, Result& result);
+void judge(const BatchSettings& settings, Result& result);
 
 /// Evaluates result.model: fills in objective, lower bound, suboptimality and status.
 /// \param lower a bound on J* from below for each problem.
-void certify(const Objective& objective, const Vector& lower, double tolerance, Result& result);
+void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result);
 
 /// The default, chosen by measurement. L-BFGS needs 4 to 30 passes where examples are uncertain, but hundreds where
 /// they are nearly certain, or where w can leave low-rank spreads behind (w dimensions against those of all factors

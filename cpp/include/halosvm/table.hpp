@@ -30,6 +30,9 @@ class Table {
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
   bool empty() const { return rows_ == 0 || cols_ == 0; }
+  /// The same numbers less \p origin, one number for each column, which must outlive the result.
+  Table seen_from(const double* origin) const;
+
   /// Relative rounding error of the stored numbers.
   double precision() const { return float64_ != nullptr ? 0x1p-53 : 0x1p-24; }
   /// Bytes of one row as stored.
@@ -59,12 +62,14 @@ class Table {
 
  private:
   double highest() const;
+  void convert(Index offset, Index count, double* to) const;
 
   const double* float64_ = nullptr;
   const float* float32_ = nullptr;
   Index rows_ = 0;
   Index cols_ = 0;
   bool squared_ = false;
+  const double* origin_ = nullptr;
 };
 
 /// out(k, i) = x_i' w_k for the rows x_i of \p block and the rows w_k of \p weights.

@@ -43,7 +43,8 @@ void LowRankCovariances::set_diagonal(const Table& diagonal) {
 }
 
 Index LowRankCovariances::row_bytes() const {
-  const Index factor = factors_.row_bytes() * factors_.rows() / std::max<Index>(1, n_samples());
+  const Index n = std::max<Index>(1, n_samples());
+  const Index factor = (factors_.row_bytes() * factors_.rows() + n - 1) / n;
   return factor + (diagonal_ ? diagonal_->row_bytes() : 0);
 }
 

@@ -15,6 +15,7 @@ class FullCovariances final : public Covariances {
   /// Relative rounding error of the stored numbers.
   double precision() const { return matrices_.precision(); }
   const Table& matrices() const { return matrices_; }
+  bool certain() const override { return false; }
   Index row_bytes() const override { return matrices_.row_bytes() * n_features(); }
   Index scratch_size(const BlockShape& shape) const override;
   void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,

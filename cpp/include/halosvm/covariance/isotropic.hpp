@@ -13,6 +13,7 @@ class IsotropicCovariances final : public Covariances, public Factors {
 
   const char* kind() const override { return "isotropic"; }
   const Table& variances() const { return variances_; }
+  bool certain() const override { return false; }
   Index row_bytes() const override { return variances_.row_bytes(); }
   Index scratch_size(const BlockShape& shape) const override { return shape.rows; }
   void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,

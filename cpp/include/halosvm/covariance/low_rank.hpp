@@ -20,6 +20,7 @@ class LowRankCovariances final : public Covariances, public Factors {
                      const Table& diagonal = {});
 
   const char* kind() const override { return "low_rank"; }
+  bool certain() const override { return largest_rank_ == 0 && !diagonal_; }
   Index row_bytes() const override;
   Index scratch_size(const BlockShape& shape) const override;
   void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,

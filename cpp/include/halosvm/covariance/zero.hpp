@@ -11,6 +11,7 @@ class ZeroCovariances final : public Covariances {
   using Covariances::Covariances;
 
   const char* kind() const override { return "zero"; }
+  bool certain() const override { return true; }
   Index row_bytes() const override { return 0; }
   Index scratch_size(const BlockShape& /*shape*/) const override { return 0; }
   void bilinear(const Rows& /*rows*/, const ConstMatrixRef& /*W*/, const ConstMatrixRef& /*V*/, MatrixRef out,

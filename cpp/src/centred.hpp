@@ -1,0 +1,38 @@
+/// \file
+/// Data far from the origin: the same problem with means seen from their centre, where scores keep their digits.
+/// Private to the solvers.
+#pragma once
+
+#include "halosvm/linear_model.hpp"
+#include "halosvm/moments.hpp"
+#include "halosvm/objective.hpp"
+
+namespace halosvm {
+
+class Centred {
+ public:
+  /// Whether the intercept is free and some feature is so far from 0 that rounding matters; for much data only where it
+  /// matters a lot, since each pass then copies its means.
+  static bool pays(const Objective& objective, const Moments& about);
+
+  Centred(const Objective& objective, const Moments& about);
+  Centred(const Centred&) = delete;
+  Centred& operator=(const Centred&) = delete;
+
+  /// The problem seen from the centre, which lives as long as this, and its moments.
+  const Objective& objective() const { return objective_; }
+  const Moments& about() const { return about_; }
+
+  /// The same scores for the means as they are seen from the centre, and back.
+  LinearModel into(const LinearModel& model) const { return moved(model, 1.0); }
+  LinearModel out_of(const LinearModel& model) const { return moved(model, -1.0); }
+
+ private:
+  LinearModel moved(LinearModel model, double sign) const;
+
+  Vector centre_;
+  Moments about_;
+  Objective objective_;
+};
+
+}  // namespace halosvm

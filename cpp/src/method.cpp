@@ -1,0 +1,67 @@
+#include "method.hpp"
+
+#include "centred.hpp"
+#include "rounding.hpp"
+#include "zero_model.hpp"
+
+namespace halosvm {
+namespace {
+
+/// Allows for rounding, and where that would matter evaluates the model with more digits.
+void settle(const Objective& objective, const Moments& about, const BatchSettings& settings, Result& result) {
+  constexpr double digits = 0x1p-49;
+  const double small = 0.02 * settings.tolerance;
+  const Rounding rounding(objective, about);
+  const bool exact_pays = exact_value_pays(objective);
+  Vector error(objective.n_problems());
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    const Result one = result.only(k);
+    const Vector w = one.model.coef.row(0).transpose();
+    const double noise = rounding.of_spreads(objective.only(k), one.model);
+    error(k) = rounding.of_value(w, one.model.intercept(0)) + noise;
+    if (error(k) <= small * one.objective(0) || !exact_pays) continue;
+    result.objective(k) = exact_value(objective.only(k), one.model);
+    error(k) = digits * result.objective(k);
+  }
+  const bool zero = result.status == Status::zero_model;
+  judge(settings, error, result);
+  if (zero && result.status == Status::converged) result.status = Status::zero_model;
+}
+
+/// One run, certified as the caller's numbers have it.
+Result run(Method& method, const Objective& objective, const Moments& about, const LinearModel& start,
+           const BatchSettings& inner, const BatchSettings& settings) {
+  Result result;
+  if (Centred::pays(objective, about)) {
+    const Centred centred(objective, about);
+    result = method(centred.objective(), centred.about(), centred.into(start), inner);
+    take_zero_models(centred.objective(), inner, result);
+    result.model = centred.out_of(result.model);
+    const Status status = result.status;
+    certify(objective, Vector(result.lower_bound), inner, result);
+    result.status = status;
+  } else {
+    result = method(objective, about, start, inner);
+    take_zero_models(objective, inner, result);
+  }
+  settle(objective, about, settings, result);
+  return result;
+}
+
+}  // namespace
+
+Result apply(Method& method, const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check_start(objective, start);
+  const Moments about = moments(objective);
+  BatchSettings inner = settings;
+  inner.tolerance *= 0.9;  // rounding takes the rest
+  Result result = run(method, objective, about, start, inner, settings);
+  if (result.status == Status::stalled && result.suboptimality.maxCoeff() <= 3.0 * settings.tolerance) {
+    inner.tolerance *= 0.1;  // or more of it
+    const Result closer = run(method, objective, about, result.model, inner, settings);
+    if (converged(closer.status)) return closer;
+  }
+  return result;
+}
+
+}  // namespace halosvm

@@ -1,0 +1,23 @@
+/// \file
+/// What surrounds a batch method: data far from the origin are centred before it, and its result is judged with all
+/// rounding in mind after it. Private to the batch solvers.
+#pragma once
+
+#include "halosvm/moments.hpp"
+#include "halosvm/objective.hpp"
+#include "halosvm/solver.hpp"
+
+namespace halosvm {
+
+/// A search for the minimum, as it is. \param about the moments of the objective.
+using Method = Result(const Objective& objective, const Moments& about, const LinearModel& start,
+                      const BatchSettings& settings);
+
+Method run_lbfgs;
+Method run_interior_point;
+
+/// Runs a method on the problem, or on the same problem seen from its centre, looks for minima at w = 0, and certifies
+/// the result as the caller's numbers have it.
+Result apply(Method& method, const Objective& objective, const LinearModel& start, const BatchSettings& settings);
+
+}  // namespace halosvm
