@@ -102,7 +102,7 @@ class Lbfgs {
   /// Whether some problem has come nearer to its end in the last passes: its gap closed by a tenth, or, while there is
   /// none, its value fell.
   bool gets_ahead() {
-    constexpr Index last = 200;
+    constexpr Index last = 500;
     for (Index k = 0; k < n_problems_; ++k) {
       const double open = lower_(k) > 0.0 ? best_value_(k) - lower_(k) : infinity;
       if (open > 0.9 * open_(k) && best_value_(k) > 0.9999 * reached_(k)) continue;
