@@ -94,7 +94,7 @@ def require_same_index(argument: str, given: Any, other: str, index: Any) -> Non
     remedy = "give both one index in the same order, or pass"
     if other == "X.groups":
         remedy = f"pass X.labels_by_group({argument}), or"
-    for i, (label, expected) in enumerate(zip(own, index, strict=True)):
+    for i, (label, expected) in enumerate(zip(own.tolist(), index.tolist(), strict=True)):
         if label != expected:
             raise ValueError(
                 f"{argument} has row {i} labelled {label!r}, in {other} it is {expected!r}; "
@@ -110,10 +110,10 @@ def _order_of_rows(argument: str, given: Any, other: str, wanted: Any) -> NDArra
         if (order >= 0).all():
             return order
         i = int(np.argmax(order < 0))
-        what = f"{argument} has no row labelled {wanted[i]!r}, which is row {i} of {other}"
+        what = f"{argument} has no row labelled {wanted.tolist()[i]!r}, which is row {i} of {other}"
     else:
         repeated = given if not given.is_unique else wanted
-        label = repeated[int(np.argmax(repeated.duplicated()))]
+        label = repeated.tolist()[int(np.argmax(repeated.duplicated()))]
         what = f"{argument} and {other} differ in their index, and the label {label!r} is repeated"
     raise ValueError(
         f"{what}; give both one index, or pass {argument}.to_numpy() to pair them by position"

@@ -179,7 +179,9 @@ def test_indexing_copying_and_joining_keep_units(package):
     large, small, _, ratio = package
     made = Gaussians(large(X), std=large(STD))
     for copied in (made[3:], made[[2, 1]], copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
-        assert [str(unit) for unit in copied.feature_units] == [str(unit) for unit in made.feature_units]
+        assert [str(unit) for unit in copied.feature_units] == [
+            str(unit) for unit in made.feature_units
+        ]
     joined = Gaussians.concatenate([made, Gaussians(small(X * ratio), std=small(STD * ratio))])
     assert joined.feature_units == made.feature_units
     np.testing.assert_allclose(joined.mean, np.concatenate([X, X]), rtol=1e-14)
