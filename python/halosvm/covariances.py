@@ -53,7 +53,8 @@ class Covariances(arrays.Frozen):
     -----
     Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too; do
     not change them afterwards. Others are converted once. Standard deviations and factors have the
-    unit of the features, variances its square; 0 means certain. Variances that are negative, NaN,
+    unit of the features, variances its square; 0 means certain. They are plain numbers: quantities
+    with a unit raise TypeError here, and are for `Gaussians`. Variances that are negative, NaN,
     infinite or above 1e150, and matrices that are not symmetric and positive semi-definite beyond
     rounding, raise ValueError with the row and the value.
 

@@ -6,6 +6,7 @@ k(X, Y) = E k(x, y) for independent x ~ X and y ~ Y, in closed form, and bandwid
 from __future__ import annotations
 
 import numbers
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -273,9 +274,8 @@ def _variance(X: Examples, weights: Array | None) -> float:
 def _as_partner(Y: Examples | ArrayLike, X: Examples) -> Examples:
     try:
         y = as_examples(Y)
-    except ValueError as error:
-        message = str(error)
-        raise ValueError("Y" + message[1:] if message.startswith("X ") else message) from None
+    except (ValueError, TypeError) as error:
+        raise type(error)(re.sub(r"^X\b", "Y", str(error))) from None
     if y.shape[1] != X.shape[1]:
         raise ValueError(f"Y has {y.shape[1]} features, X has {X.shape[1]}")
     require_equal_names("Y", y.feature_names, "X", X.feature_names)

@@ -206,7 +206,9 @@ def refuse_missing(values: NDArray[Any], argument: str) -> None:
     """Raise ValueError that names the first entry of a 1-d array that is None, NaN, NaT or NA."""
     if values.dtype.kind in "mM":
         missing = np.isnat(values)
-    elif values.dtype.kind in "Of":
+    elif values.dtype.kind == "f":
+        missing = np.isnan(values)
+    elif values.dtype.kind == "O":
         missing = np.fromiter(map(is_missing, values), bool, len(values))
     else:
         return

@@ -104,6 +104,7 @@ def test_no_other_argument_may_be_masked(hide):
     refuse(f"mean: {at}", Gaussians, hidden)
     refuse(f"std: {at}", Gaussians, X, std=hidden)
     refuse(f"X: {at}", expected_kernel, hidden)
+    refuse(f"Y: {at}", expected_kernel, X, hidden)
     refuse("gamma: row 1 is masked", expected_kernel, X, gamma=hide(np.ones(D), 1))
     refuse(f"inverse_variance: {at}", Covariances.from_inverse_variance, hidden)
     refuse(

@@ -253,6 +253,8 @@ def test_labels_weights_and_parameters_with_units_are_refused(package):
     large, *_ = package
     refuse("y has the unit", UncertainSVC().fit, X, large(Y * 1.0))
     refuse("sample_weight has the unit", UncertainSVC().fit, X, Y, sample_weight=large(STD[:, 0]))
+    rows = [large(X[0]), large(X[1])]
+    refuse("^Y has the unit .* inside a list", expected_kernel, X, rows, error=TypeError)
     refuse("gamma has the unit", expected_kernel, X, gamma=large(np.ones(2)))
     refuse("decision has the unit", PlattScaling().fit, large(X[:, 0]), Y == 1)
     scaling = PlattScaling().fit(X[:, 0], Y == 1)
