@@ -20,6 +20,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from halosvm import Covariances, Gaussians, UncertainKernelSVC, UncertainSVC
+from halosvm.centring import column_scales, equal_but_for_rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -65,8 +66,7 @@ def draw(X: Gaussians, n_draws: int, rng: np.random.Generator) -> Array:
 
 def standardise(X: Gaussians, points: Array) -> tuple[Gaussians, Array]:
     """Standardise examples and points by the means of the examples; errors are scaled alike."""
-    centre, spread = X.mean.mean(axis=0), X.mean.std(axis=0)
-    spread[spread == 0.0] = 1.0
+    centre, spread = X.mean.mean(axis=0), column_scales(X.mean)
     if X.covariances.kind == "full":
         scaled = Covariances.full(X.covariances.to_full() / np.outer(spread, spread))
     else:
@@ -238,8 +238,9 @@ def paired_p(one: Array, other: Array, overlap: float = 0.0) -> float:
     """
     difference = np.asarray(one) - np.asarray(other)
     n = len(difference)
-    if n < 2 or np.ptp(difference) == 0.0:
-        return 1.0 if n < 2 or difference[0] == 0.0 else 0.0
+    size = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
+    if n < 2 or equal_but_for_rounding(np.ptp(difference), size):
+        return 1.0 if n < 2 or equal_but_for_rounding(abs(difference[0]), size) else 0.0
     t = difference.mean() / np.sqrt((1.0 / n + overlap) * difference.var(ddof=1))
     return float(2.0 * stats.t.sf(abs(t), n - 1))
 

@@ -34,6 +34,7 @@ from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
 from halosvm import Gaussians, UncertainKernelSVC, demo
+from halosvm.centring import column_scales
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,9 +87,7 @@ def methods(gammas: tuple[float, ...]) -> dict[str, Method]:
 def standardised(X: Gaussians, train: NDArray[np.intp], test: NDArray[np.intp]) -> list[Gaussians]:
     """Return training and test examples in units of the training means' spread."""
     known, points = standardise(X[train], X.mean[test])
-    spread = X.mean[train].std(axis=0)
-    spread[spread == 0.0] = 1.0
-    variances = X.covariances.variances()[test] / spread**2
+    variances = X.covariances.variances()[test] / column_scales(X.mean[train]) ** 2
     return [known, Gaussians(points, variance=variances)]
 
 

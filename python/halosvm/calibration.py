@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from halosvm import _core
+from halosvm import _core, reading
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -59,13 +59,17 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        decision = reading.as_float_array(decision, "decision")
         values = check_array(decision, ensure_2d=False, dtype=np.float64, input_name="decision")
+        reading.refuse_lost(positive, "positive")
         flags = np.asarray(positive)
         if flags.dtype != np.bool_:
             raise TypeError(
                 f"positive must be boolean, got {flags.dtype}: pass y == positive_class"
             )
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = None
+        if sample_weight is not None:
+            weights = reading.as_float_array(sample_weight, "sample_weight").astype(np.float64)
         given = {"decision": values, "positive": flags, "sample_weight": weights}
         for name, array in given.items():
             if array is not None and array.ndim != 1:
@@ -91,8 +95,8 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         values: NDArray[np.float64] = _core.platt_probability(
-            np.asarray(decision, dtype=np.float64),
-            np.asarray(std, dtype=np.float64),
+            reading.as_float_array(decision, "decision").astype(np.float64, copy=False),
+            reading.as_float_array(std, "std").astype(np.float64, copy=False),
             self.slope_,
             self.offset_,
         )

@@ -25,6 +25,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import Pipeline
 
 from . import __version__, benchmark
+from .centring import column_scales
 from .gaussians import Gaussians
 from .model_file import load_model, save_model
 from .svc import UncertainSVC
@@ -47,8 +48,7 @@ class _Standardise(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Gaussians, y: Any = None) -> _Standardise:  # noqa: ARG002
         self.centre_ = X.mean.mean(axis=0)
-        spread = X.mean.std(axis=0)
-        self.scale_ = np.where(spread > 0, spread, 1.0)
+        self.scale_ = column_scales(X.mean)
         return self
 
     def transform(self, X: Gaussians) -> Gaussians:

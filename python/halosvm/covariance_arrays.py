@@ -7,13 +7,13 @@ it is one already. Types and shapes are checked here, the values of plain arrays
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from . import _core, reading
+from .reading import FloatArray, as_float_array, beyond_limits, refuse_where, require_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
 
     from .covariances import Covariances
 
-FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Rows: TypeAlias = slice | NDArray[np.intp]
 Kind: TypeAlias = Literal["zero", "isotropic", "diagonal", "low_rank", "full"]
 
 # From the smallest to the largest: each kind holds those before it, low_rank as its added diagonal.
 KINDS: tuple[Kind, ...] = ("zero", "isotropic", "diagonal", "low_rank", "full")
-LARGEST = 1e150
 
 
 class Frozen:
@@ -57,104 +55,6 @@ class Frozen:
 # ---- reading and checking --------------------------------------------------------------------
 
 
-def as_float_array(array: Any, argument: str, *axes: str | int) -> FloatArray:
-    """Read an array-like of real numbers as a C-contiguous float32 or float64 array.
-
-    Parameters
-    ----------
-    array : array-like of any shape
-        Float32 and float64 arrays of the right layout are returned as they are, also read-only ones
-        and memory maps. Other float32 arrays are copied, everything else becomes float64.
-    argument : str
-        Name used in error messages.
-    *axes : str or int
-        If given, the shape to require, as in `require_shape`.
-
-    Raises
-    ------
-    TypeError
-        For sparse matrices and for complex, text, date or object data.
-    ValueError
-        For a wrong shape, ragged lists and masked arrays with a masked entry.
-    """
-    if hasattr(array, "toarray"):
-        raise TypeError(f"{argument} is sparse; pass {argument}.toarray()")
-    if hasattr(array, "to_numpy"):
-        array = _values_of_frame(array)
-    if isinstance(array, list | tuple) and any(isinstance(x, np.ma.MaskedArray) for x in array):
-        array = np.ma.array(array)  # np.asarray of such a list would drop the masks
-    if isinstance(array, np.ma.MaskedArray):
-        refuse_where(np.ma.getmaskarray(array), argument, "masked; fill it or leave out its row")
-    try:
-        plain = np.asarray(array)
-    except ValueError as error:
-        raise ValueError(f"{argument} is not an array of numbers: {error}") from error
-    if plain.dtype.kind not in "biuf":
-        raise TypeError(f"{argument} has dtype {plain.dtype}; real numbers are needed")
-    if axes:
-        require_shape(plain, argument, *axes)
-    single = plain.dtype.kind == "f" and plain.dtype.itemsize == 4
-    with np.errstate(over="ignore"):  # a long double can become inf, which the core then reports
-        return np.require(plain, np.float32 if single else np.float64, ["C", "ALIGNED"])
-
-
-def _values_of_frame(frame: Any) -> Any:
-    """Return the values of a data frame or a column; of nullable numbers with NaN for what misses.
-
-    Only pandas has those, as objects with dtypes that are numbers.
-    """
-    values = frame.to_numpy()
-    dtypes = np.atleast_1d(np.array(getattr(frame, "dtypes", None), dtype=object))
-    if values.dtype == object and all(getattr(each, "kind", "O") in "biuf" for each in dtypes):
-        return frame.to_numpy(np.float64, na_value=np.nan)
-    return values
-
-
-def as_count(value: Any, argument: str, smallest: int) -> int:
-    """Read an integer argument that must not be below `smallest`."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{argument} must be an integer, got {value!r}") from None
-    if count < smallest:
-        raise ValueError(f"{argument} must be at least {smallest}, got {count}")
-    return count
-
-
-def require_shape(array: NDArray[Any], argument: str, *axes: str | int) -> None:
-    """Raise ValueError unless the array has these axes: a number is a size, a word names any size.
-
-    Equal words stand for equal sizes, and ``n_features`` for at least 1.
-    """
-    sizes: dict[str, int] = {}
-    if array.ndim != len(axes) or any(
-        size != (axis if isinstance(axis, int) else sizes.setdefault(axis, size))
-        for axis, size in zip(axes, array.shape, strict=True)
-    ):
-        expected = ", ".join(map(str, axes)) + ("," if len(axes) == 1 else "")
-        raise ValueError(f"{argument} has shape {array.shape}, expected ({expected})")
-    if sizes.get("n_features") == 0:
-        raise ValueError(f"{argument} has shape {array.shape}; it needs at least one feature")
-
-
-def refuse_where(
-    bad: NDArray[np.bool_], argument: str, verdict: str, values: FloatArray | None = None
-) -> None:
-    """Raise ValueError that names the place, and the value, of the first entry marked bad.
-
-    The axes are row and column, or the row and the two indices of its matrix.
-    """
-    if not bad.any():
-        return
-    index = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    if len(index) == 3:
-        place = f"row {index[0]}, entry ({index[1]}, {index[2]})"
-    else:
-        place = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), index, strict=False))
-    value = "" if values is None else f"{values[index]:g}; "
-    raise ValueError(f"{argument}: {place} is {value}{verdict}")
-
-
 def read_correlation(array: Any, shape: tuple[int, ...]) -> FloatArray:
     """Read (n or 1, d, d) correlations for (n, d) data: diagonals 1, entries at most 1 in size."""
     n_samples, n_features = shape
@@ -170,17 +70,11 @@ def read_correlation(array: Any, shape: tuple[int, ...]) -> FloatArray:
     return correlation
 
 
-def beyond_limits(values: FloatArray) -> NDArray[np.bool_]:
-    """Mark what is NaN, infinite or above 1e150 in size, which float32 cannot be compared with."""
-    limit = min(LARGEST, float(np.finfo(values.dtype).max))
-    return np.asarray(~(np.abs(values) <= limit))
-
-
 def inverse_of(inverse: FloatArray, argument: str) -> FloatArray:
     """Return 1 / inverse, after a check that every result is a valid variance."""
     with np.errstate(divide="ignore", over="ignore"):
         variance = 1 / inverse
-    verdict = f"it must be > 0, and its inverse, the variance, at most {LARGEST:g}"
+    verdict = f"it must be > 0, and its inverse, the variance, at most {reading.LARGEST:g}"
     refuse_where(~(inverse > 0) | beyond_limits(variance), argument, verdict, inverse)
     return variance
 
@@ -220,6 +114,7 @@ def select_rows(key: Any, n_samples: int) -> int | Rows:
     if isinstance(key, slice):
         start, stop, step = key.indices(n_samples)
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
+    reading.refuse_masked(key, "the index")
     index = np.asarray(key)
     if index.size == 0 and isinstance(key, list):
         index = index.astype(np.intp)
@@ -380,6 +275,31 @@ def dense(batch: Covariances) -> NDArray[np.float64]:
         for rows, factors in factor_groups(batch):
             matrices[rows] += factors @ factors.transpose(0, 2, 1)
     return matrices
+
+
+def scaled(
+    batch: Covariances, factors: NDArray[np.float64]
+) -> tuple[Kind, FloatArray | None, FloatArray | None]:
+    """Return kind, values and diagonal_values of a batch whose features are multiplied."""
+    values, added, squares = batch.values, batch.diagonal_values, np.square(factors)
+    if values is None:
+        return batch.kind, None, None
+    if batch.kind in ("isotropic", "diagonal"):
+        own = factors if batch.squared else squares
+        if batch.kind == "isotropic" and (own == own[0]).all():
+            return "isotropic", values * own[0], None
+        return "diagonal", (values if values.ndim == 2 else values[:, np.newaxis]) * own, None
+    if batch.kind == "full":
+        return "full", values * np.multiply.outer(factors, factors), None
+    added = None if added is None else added * squares
+    if batch.offsets is None:
+        return "low_rank", values * factors[:, np.newaxis], added
+    rows = np.tile(factors, len(batch))
+    return (
+        "low_rank",
+        values * np.repeat(rows, np.repeat(np.diff(batch.offsets), len(factors))),
+        added,
+    )
 
 
 def core_view_of(batch: Covariances) -> _core.Covariances:

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import covariance_arrays as arrays
 from . import subspace
+from .reading import as_count, as_float_array, require_shape
 from .sample_covariances import estimate_covariances
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from . import _core
-    from .covariance_arrays import FloatArray, Kind
+    from .covariance_arrays import Kind
+    from .reading import FloatArray
     from .sample_covariances import BagKind, Of, Shrinkage
 
 
@@ -51,7 +53,8 @@ class Covariances(arrays.Frozen):
     -----
     Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too; do
     not change them afterwards. Others are converted once. Standard deviations and factors have the
-    unit of the features, variances its square; 0 means certain. Variances that are negative, NaN,
+    unit of the features, variances its square; 0 means certain. They are plain numbers: quantities
+    with a unit raise TypeError here, and are for `Gaussians`. Variances that are negative, NaN,
     infinite or above 1e150, and matrices that are not symmetric and positive semi-definite beyond
     rounding, raise ValueError with the row and the value.
 
@@ -122,8 +125,8 @@ class Covariances(arrays.Frozen):
         n_samples, n_features : int
             Numbers of examples (>= 0) and features (>= 1).
         """
-        n_samples = arrays.as_count(n_samples, "n_samples", 0)
-        return cls._of("zero", (n_samples, arrays.as_count(n_features, "n_features", 1)))
+        n_samples = as_count(n_samples, "n_samples", 0)
+        return cls._of("zero", (n_samples, as_count(n_features, "n_features", 1)))
 
     @classmethod
     def isotropic(cls, variance: ArrayLike, n_features: int, *, argument: str = "variance") -> Self:
@@ -138,7 +141,7 @@ class Covariances(arrays.Frozen):
         argument : str
             Name of the array in error messages, here and below.
         """
-        values = arrays.as_float_array(variance, argument, "n_samples")
+        values = as_float_array(variance, argument, "n_samples")
         return cls._spread(values, n_features, argument)
 
     @classmethod
@@ -150,7 +153,7 @@ class Covariances(arrays.Frozen):
         variances : array-like of shape (n_samples, n_features)
             One variance per example and feature.
         """
-        values = arrays.as_float_array(variances, argument, "n_samples", "n_features")
+        values = as_float_array(variances, argument, "n_samples", "n_features")
         return cls._spread(values, None, argument)
 
     @classmethod
@@ -166,14 +169,14 @@ class Covariances(arrays.Frozen):
         n_features : int, optional
             Number of features; needed for a 1-d `std`.
         """
-        return cls._spread(arrays.as_float_array(std, argument), n_features, argument, squared=True)
+        return cls._spread(as_float_array(std, argument), n_features, argument, squared=True)
 
     @classmethod
     def from_variance(
         cls, variance: ArrayLike, n_features: int | None = None, *, argument: str = "variance"
     ) -> Self:
         """Make isotropic or diagonal covariances from variances; parameters as in `from_std`."""
-        return cls._spread(arrays.as_float_array(variance, argument), n_features, argument)
+        return cls._spread(as_float_array(variance, argument), n_features, argument)
 
     @classmethod
     def from_inverse_variance(
@@ -189,7 +192,7 @@ class Covariances(arrays.Frozen):
             Number of features; needed for a 1-d array.
         """
         argument = "inverse_variance"
-        values = arrays.inverse_of(arrays.as_float_array(inverse_variance, argument), argument)
+        values = arrays.inverse_of(as_float_array(inverse_variance, argument), argument)
         return cls._spread(values, n_features, argument)
 
     @classmethod
@@ -198,13 +201,13 @@ class Covariances(arrays.Frozen):
     ) -> Self:
         """Make an isotropic batch of a 1-d array and a diagonal one of a 2-d array."""
         if n_features is not None:
-            n_features = arrays.as_count(n_features, "n_features", 1)
+            n_features = as_count(n_features, "n_features", 1)
         if values.ndim == 1:
             if n_features is None:
                 raise ValueError(f"{argument} is 1-d, which needs n_features as well")
             shape = (len(values), n_features)
             return cls._of("isotropic", shape, values, squared=squared, argument=argument)
-        arrays.require_shape(values, argument, "n_samples", n_features or "n_features")
+        require_shape(values, argument, "n_samples", n_features or "n_features")
         return cls._of("diagonal", values.shape, values, squared=squared, argument=argument)
 
     @classmethod
@@ -229,7 +232,7 @@ class Covariances(arrays.Frozen):
         values, offsets, shape = arrays.read_factors(factors)
         added = None
         if diagonal is not None:
-            added = arrays.as_float_array(diagonal, "diagonal", *shape)
+            added = as_float_array(diagonal, "diagonal", *shape)
             cls.diagonal(added, argument="diagonal")
         cls._of("low_rank", shape, values, offsets=offsets, argument="factors")
         return cls._of("low_rank", shape, values, offsets=offsets, added=added)
@@ -244,7 +247,7 @@ class Covariances(arrays.Frozen):
             Symmetric positive semi-definite matrices.
         """
         axes = ("n_samples", "n_features", "n_features")
-        values = arrays.as_float_array(covariances, argument, *axes)
+        values = as_float_array(covariances, argument, *axes)
         return cls._of("full", values.shape, values, argument=argument)
 
     @classmethod
@@ -258,7 +261,7 @@ class Covariances(arrays.Frozen):
         std : array-like of shape (n_samples, n_features)
             Standard deviations.
         """
-        spread = arrays.as_float_array(std, "std", "n_samples", "n_features")
+        spread = as_float_array(std, "std", "n_samples", "n_features")
         cls.from_std(spread)
         each = arrays.read_correlation(correlation, spread.shape)
         cls.full(each, argument="correlation")
@@ -374,6 +377,13 @@ class Covariances(arrays.Frozen):
         kind, values, offsets = subspace.truncate(self, p, n_threads)
         added, squared = self.diagonal_values, self.squared
         return self._of(kind, self.shape, values, squared=squared, offsets=offsets, added=added)
+
+    def scaled(self, factors: NDArray[np.float64]) -> Covariances:
+        """Return the covariances of features times so many, one factor for each feature."""
+        kind, values, added = arrays.scaled(self, factors)
+        return self._of(
+            kind, self.shape, values, squared=self.squared, offsets=self.offsets, added=added
+        )
 
     def to_full(self) -> NDArray[np.float64]:
         """Return dense matrices, (n_samples, n_features, n_features); maybe a read-only view.

@@ -24,6 +24,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, StratifiedShuffleSplit
 
+from .centring import equal_but_for_rounding
 from .covariances import Covariances
 from .gaussians import Gaussians
 from .svc import UncertainSVC
@@ -263,7 +264,7 @@ def _paired(outcomes: dict[str, Outcome], other: str) -> str:
     """One sentence on the difference between the fits with errors and another method."""
     difference = outcomes["errors"].accuracy - outcomes[other].accuracy
     text = f"with errors minus {METHODS[other].title}: {100 * difference.mean():+.2f} points"
-    if len(difference) < 2 or np.ptp(difference) == 0:
+    if len(difference) < 2 or equal_but_for_rounding(np.ptp(difference), 1.0):
         return f"{text}, the same in every split"
     p = stats.ttest_rel(outcomes["errors"].accuracy, outcomes[other].accuracy).pvalue
     return f"{text}, paired t-test p = {p:.2g} (the splits share rows: p is too small)"

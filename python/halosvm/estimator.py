@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import validate_data
 
-from halosvm.gaussians import Gaussians
+from halosvm import frames
+from halosvm.gaussians import Gaussians, as_gaussians
 from halosvm.mixtures import as_examples
+from halosvm.reading import needs_own_reading, place, refuse_lost, require_finite
+from halosvm.targets import read_labels, read_weights
+from halosvm.units import converted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +23,31 @@ if TYPE_CHECKING:
 
     from halosvm.mixtures import Examples
 
-_DTYPES = [np.float64, np.float32]
+# What is not finite is told with its place, by `require_finite`.
+_CHECKS = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
+
+
+class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
+    """Mixin of classifiers of Gaussians: labels and weights that belong to their examples."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict`, the share of examples whose label is right.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        y, sample_weight = read_targets(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
 
 class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
@@ -40,44 +67,64 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             raise
 
     def _read_training_data(
-        self, X: Any, y: Any, X_std: Any, X_cov: Any
-    ) -> tuple[Any, NDArray[Any]]:
-        if not isinstance(X, self._example_types):
-            means, y = validate_data(self, X, y, dtype=_DTYPES, order="C")
-            return self._with_errors(means, X_std, X_cov), y
+        self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any
+    ) -> tuple[Any, NDArray[Any], Any]:
+        """Read examples, labels and weights, and remember what the features are."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        data = as_examples(X, X_std=X_std, X_cov=X_cov)
-        _require_rows(data)
-        self.n_features_in_ = data.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        if data.feature_names is not None:
-            self.feature_names_in_ = data.feature_names
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        if len(y) != len(data):
-            raise ValueError(f"y has {len(y)} values, X has {len(data)} rows")
-        return data, y
+        y, sample_weight = read_targets(X, y, sample_weight)
+        if self._is_read_by_us(X):
+            data = self._with_errors(X, None, X_std, X_cov)
+            _require_rows(data)
+            self.n_features_in_ = data.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if data.feature_names is not None:
+                self.feature_names_in_ = data.feature_names
+            y = read_labels(y, len(data))
+        else:
+            means, y = validate_data(self, X, y, **_CHECKS)
+            require_finite(means, "X")
+            data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
+        self.__dict__.pop("feature_units_in_", None)
+        if data.feature_units is not None:
+            self.feature_units_in_ = data.feature_units
+        return data, y, sample_weight
 
     def _read_means(self, X: Any) -> NDArray[Any]:
-        if isinstance(X, Gaussians):
-            self._check_features(X)
-            return X.mean
-        means = validate_data(self, X, reset=False, dtype=_DTYPES, order="C")
+        """Read examples whose covariances do not matter."""
+        if self._is_read_by_us(X):
+            means: NDArray[Any] = self._check_features(as_gaussians(X)).mean
+            return means
+        means = validate_data(self, X, reset=False, **_CHECKS)
+        require_finite(means, "X")
+        units = getattr(self, "feature_units_in_", None)
+        means = converted(means, None, units, "X", "the training data")
         return np.require(means, requirements=["ALIGNED"])
 
     def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Any:
-        if isinstance(X, self._example_types):
-            return self._check_features(as_examples(X, X_std=X_std, X_cov=X_cov))
-        return self._with_errors(self._read_means(X), X_std, X_cov)
+        if not self._is_read_by_us(X):
+            return self._with_errors(self._read_means(X), self._labels_of(X), X_std, X_cov)
+        own = None if isinstance(X, self._example_types) else self._labels_of(X)
+        return self._check_features(self._with_errors(X, own, X_std, X_cov))
 
-    def _with_errors(self, means: NDArray[Any], X_std: Any, X_cov: Any) -> Any:
-        names = getattr(self, "feature_names_in_", None)
-        return as_examples(means, X_std=X_std, X_cov=X_cov, feature_names=names)
+    def _is_read_by_us(self, X: Any) -> bool:
+        """Tell whether an argument is for our own readers and not for scikit-learn's."""
+        return isinstance(X, self._example_types) or needs_own_reading(X)
+
+    def _labels_of(self, X: Any) -> frames.Labels:
+        """Return the labels of examples, whose features may have names only from the fit."""
+        names, index = frames.labels_of(X, "X")
+        return frames.Labels(
+            getattr(self, "feature_names_in_", None) if names is None else names, index
+        )
+
+    def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
+        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels)
 
     def _check_features(self, X: Any) -> Any:
+        """Return examples in the units of the fit, after a check of their features."""
         _require_rows(X)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -89,14 +136,36 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             for i, (name, fitted) in enumerate(zip(X.feature_names, expected, strict=True)):
                 if name != fitted:
                     raise ValueError(f"X has feature {i} named {name!r}, in fit it was {fitted!r}")
-        return X
+        units = getattr(self, "feature_units_in_", None)
+        return X.in_units(units, "X", "the training data")
 
 
-def require_finite_decisions(values: NDArray[np.float64]) -> None:
-    """Raise ValueError that names the first row of X whose decision values, (n, k), overflow."""
+def require_finite_decisions(values: NDArray[np.float64], means: Any = None) -> None:
+    """Raise ValueError that names the first row of X whose decision values, (n, k), are not finite.
+
+    With the means, which nobody checked if scikit-learn was told to assume them finite.
+    """
     lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if lost.size:
-        raise ValueError(f"X: row {lost[0]} is so large that its decision value overflows")
+    if not lost.size:
+        return
+    row = int(lost[0])
+    bad = np.flatnonzero([] if means is None else ~np.isfinite(means[row]))
+    if len(bad):
+        value = means[row, bad[0]]
+        raise ValueError(f"X: {place((row, bad[0]))} is {value:g}; it must be finite")
+    raise ValueError(f"X: row {row} is so large that its decision value overflows")
+
+
+def read_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Return labels and weights after a check that nothing of them is lost, and their order."""
+    groups = getattr(X, "groups", None) if isinstance(X, Gaussians) else None
+    index, other = frames.index_of(X), "X"
+    if groups is not None:
+        index, other = groups, "X.groups"
+    for argument, given in (("y", y), ("sample_weight", sample_weight)):
+        frames.require_same_index(argument, given, other, index)
+    refuse_lost(y, "y")
+    return y, None if sample_weight is None else read_weights(sample_weight)
 
 
 def _require_rows(X: Examples) -> None:

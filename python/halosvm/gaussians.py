@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
-from . import _core, subspace
+from . import _core, frames, reading, subspace, units
 from . import covariance_arrays as arrays
 from .covariances import Covariances
+from .groups import labels_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
-    from .covariance_arrays import FloatArray
-
-    FeatureNames = NDArray[np.object_]
+    from .frames import FeatureNames
+    from .reading import FloatArray
+    from .units import FeatureUnits
 
 
 class Gaussians(arrays.Frozen):
@@ -32,10 +33,12 @@ class Gaussians(arrays.Frozen):
     mean : array-like of shape (n_samples, n_features)
         Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too;
         do not change them afterwards. A data frame also gives the feature names.
+        Quantities of astropy and pint, and astropy tables with units, also give the units.
     std : array-like of shape (n_samples,) or (n_samples, n_features), optional
         Standard deviations, in the unit of the features: one per example, or one per example and
-        feature; 0 means certain. Columns of a data frame may have names of their own, but if some
-        are those of features, all must be, in their order.
+        feature; 0 means certain. A data frame is paired with that of the means by its index and by
+        its columns, whose names may differ by one prefix and one suffix, as `a_err` and `a` do, or
+        altogether; labels that contradict those of the means are refused.
     variance : array-like of shape (n_samples,) or (n_samples, n_features), optional
         The squares of standard deviations.
     cov : Covariances or array-like, optional
@@ -43,7 +46,7 @@ class Gaussians(arrays.Frozen):
         diagonal, (n_samples, n_features, n_features) full.
 
         At most one of `std`, `variance` and `cov` can be given; without any, the examples are
-        certain.
+        certain. Where the means have units, these need theirs too, and are converted.
 
     Attributes
     ----------
@@ -53,6 +56,11 @@ class Gaussians(arrays.Frozen):
         Their covariances.
     feature_names : ndarray of str objects of shape (n_features,), or None
         The columns of the data frame that gave the means, if all are strings.
+    feature_units : tuple of units, or None
+        The unit of each feature, if the means had units; means and covariances are in them.
+    groups : ndarray of shape (n_samples,), or None
+        Of Gaussians of repeated observations, what each example was called; see
+        `halosvm.uncertainty.from_samples` and `labels_by_group`.
     shape, ndim, dtype
         Those of `mean`.
 
@@ -87,11 +95,13 @@ class Gaussians(arrays.Frozen):
            [0., 4.]])
     """
 
-    __slots__ = _state = ("mean", "covariances", "feature_names")
+    __slots__ = _state = ("mean", "covariances", "feature_names", "feature_units", "groups")
 
     mean: FloatArray
     covariances: Covariances
     feature_names: FeatureNames | None
+    feature_units: FeatureUnits
+    groups: NDArray[Any] | None
     _view: _core.Gaussians | None
 
     ndim = 2
@@ -104,23 +114,23 @@ class Gaussians(arrays.Frozen):
         variance: ArrayLike | None = None,
         cov: Covariances | ArrayLike | None = None,
     ) -> None:
-        self.__setstate__(_read(_Names(), mean, None, std=std, variance=variance, cov=cov))
+        labels = frames.labels_of(mean, "mean")
+        self.__setstate__(_read(_Names(), mean, labels, std=std, variance=variance, cov=cov))
 
-    @classmethod
-    def _of(
-        cls, mean: FloatArray, covariances: Covariances, feature_names: FeatureNames | None
-    ) -> Self:
-        """Assemble Gaussians of parts that are known to be valid."""
-        gaussians = cls.__new__(cls)
-        gaussians.__setstate__((mean, covariances, feature_names))
+    def replaced(self, **parts: Any) -> Self:
+        """Return these Gaussians with other parts (for the package, which knows them valid)."""
+        state = dict(zip(self._state, self.__getstate__(), strict=True)) | parts
+        gaussians = type(self).__new__(type(self))
+        gaussians.__setstate__(tuple(state.values()))
         return gaussians
 
     @classmethod
-    def concatenate(cls, parts: Iterable[Gaussians]) -> Self:
+    def concatenate(cls, parts: Iterable[Gaussians]) -> Gaussians:
         """Join Gaussians of the same features, in order.
 
         Covariances are joined as by `Covariances.concatenate`. Feature names are kept if all parts
-        have them, in which case they must be equal.
+        have them, in which case they must be equal, and groups if all parts have them. Units become
+        those of the first part.
 
         Parameters
         ----------
@@ -131,9 +141,17 @@ class Gaussians(arrays.Frozen):
         for i, part in enumerate(batches):
             if not isinstance(part, Gaussians):
                 raise TypeError(f"parts[{i}] is {type(part).__name__}, expected Gaussians")
+        if batches:
+            wanted = batches[0].feature_units
+            batches = [p.in_units(wanted, f"parts[{i}]", "parts[0]") for i, p in enumerate(batches)]
         covariances = Covariances.concatenate(part.covariances for part in batches)
-        names = common_names([part.feature_names for part in batches], "parts")
-        return cls._of(np.concatenate([part.mean for part in batches]), covariances, names)
+        of_each = [part.groups for part in batches if part.groups is not None]
+        return batches[0].replaced(
+            mean=np.concatenate([part.mean for part in batches]),
+            covariances=covariances,
+            feature_names=frames.common_names([part.feature_names for part in batches], "parts"),
+            groups=np.concatenate(of_each) if len(of_each) == len(batches) else None,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -152,8 +170,52 @@ class Gaussians(arrays.Frozen):
         rows = arrays.select_rows(key, len(self))
         if isinstance(rows, int):
             return self.mean[rows], self.covariances[rows]
+        groups = None if self.groups is None else arrays.take_rows(self.groups, rows)
         mean = arrays.take_rows(self.mean, rows)
-        return self._of(mean, self.covariances[rows], self.feature_names)
+        return self.replaced(mean=mean, covariances=self.covariances[rows], groups=groups)
+
+    def labels_by_group(self, labels: Any, groups: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the label of each example, in the order of `groups`, which need not be that given.
+
+        Parameters
+        ----------
+        labels : mapping, Series or array-like
+            The label of each group: a mapping, or a Series whose index names the groups. With
+            `groups`, the label of each observation, of shape (n_observations,).
+        groups : array-like of shape (n_observations,), optional
+            The group of each observation, as given to `halosvm.uncertainty.from_samples`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If a group has no label, or two that differ.
+
+        Examples
+        --------
+        >>> from halosvm.uncertainty import from_samples
+        >>> X = from_samples([[3.0], [2.0], [0.0], [1.0]], ["b", "b", "a", "a"], of="mean")
+        >>> X.groups
+        array(['a', 'b'], dtype=object)
+        >>> X.labels_by_group({"b": 1, "a": 0})
+        array([0, 1])
+        """
+        return labels_in_order(self.groups, labels, groups)
+
+    def in_units(self, feature_units: FeatureUnits, argument: str, other: str) -> Self:
+        """Return these Gaussians in the units that `other` has; both names are for messages."""
+        given = self.feature_units
+        if units.equal(given, feature_units):
+            return self
+        mean = units.converted(self.mean, given, feature_units, argument, other)
+        covariances = self.covariances
+        if covariances.kind != "zero":
+            factors = units.error_factors(given, feature_units, 2, argument, other)
+            covariances = covariances if factors is None else covariances.scaled(factors)
+        return self.replaced(mean=mean, covariances=covariances, feature_units=feature_units)
 
     def truncate(self, p: float, *, mean: str = "keep", n_threads: int | None = None) -> Gaussians:
         """Truncate the covariances to the subspace of each that holds a fraction of its variance.
@@ -170,7 +232,7 @@ class Gaussians(arrays.Frozen):
         subspace.require_mean(mean, "mean")
         covariances = self.covariances.truncate(p, n_threads=n_threads)
         means = self.mean if mean == "keep" else subspace.project_means(self.mean, covariances)
-        return self._of(means, covariances, self.feature_names)
+        return self.replaced(mean=means, covariances=covariances)
 
     def core_view(self) -> _core.Gaussians:
         """Return the core's view of the stored arrays, made at the first call."""
@@ -198,7 +260,7 @@ def as_gaussians(
     *,
     X_std: ArrayLike | None = None,
     X_cov: Covariances | ArrayLike | None = None,
-    feature_names: FeatureNames | None = None,
+    labels: frames.Labels | None = None,
 ) -> Gaussians:
     """Read the examples that an estimator was given; errors speak of X, X_std and X_cov.
 
@@ -208,8 +270,8 @@ def as_gaussians(
         Gaussians are returned as they are.
     X_std, X_cov : array-like, optional
         `std` and `cov` of Gaussians, for an `X` that holds only means; at most one.
-    feature_names : ndarray of str objects, optional
-        Names of the features, if `X` is the bare array of a data frame.
+    labels : Labels, optional
+        Those of the data frame whose bare array `X` is.
 
     Returns
     -------
@@ -225,9 +287,11 @@ def as_gaussians(
             if value is not None:
                 raise ValueError(f"{name} is given, but X is Gaussians, which have covariances")
         return X
+    if labels is None:
+        labels = frames.labels_of(X, "X")
     names = _Names("X", "X_std", "X_variance", "X_cov")
     gaussians = Gaussians.__new__(Gaussians)
-    gaussians.__setstate__(_read(names, X, feature_names, std=X_std, cov=X_cov))
+    gaussians.__setstate__(_read(names, X, labels, std=X_std, cov=X_cov))
     return gaussians
 
 
@@ -241,21 +305,23 @@ class _Names(NamedTuple):
 
 
 def _read(
-    names: _Names, mean: ArrayLike, feature_names: FeatureNames | None, **spreads: Any
-) -> tuple[FloatArray, Covariances, FeatureNames | None]:
+    names: _Names, mean: ArrayLike, labels: frames.Labels, **spreads: Any
+) -> tuple[FloatArray, Covariances, FeatureNames | None, FeatureUnits, None]:
     """Return the checked state of Gaussians; errors speak in the user's words."""
-    means = arrays.as_float_array(mean, names.mean, "n_samples", "n_features")
-    features = feature_names_of(mean, names.mean) if feature_names is None else feature_names
-    covariances = _read_covariances(names, means.shape, features, spreads)
+    bare, unit = units.split(mean)
+    means = reading.as_float_array(bare, names.mean, "n_samples", "n_features")
+    features = units.for_features(unit, means.shape[1])
+    covariances = _read_covariances(names, means.shape, labels, features, spreads)
     if len(means):
         _core.Gaussians(means, covariances.core_view()).check(names.mean)
-    return means, covariances, features
+    return means, covariances, labels.names, features, None
 
 
 def _read_covariances(
     names: _Names,
     shape: tuple[int, ...],
-    feature_names: FeatureNames | None,
+    labels: frames.Labels,
+    features: FeatureUnits,
     spreads: dict[str, Any],
 ) -> Covariances:
     """Make covariances of the one of std, variance and cov that is given, of none zeros."""
@@ -273,11 +339,20 @@ def _read_covariances(
         if keyword != "cov":
             raise TypeError(f"{argument} is Covariances; pass them as {names.cov}")
         _require_rows_and_columns(argument, value.shape, names.mean, shape)
+        if features is not None:
+            raise ValueError(
+                f"{argument} is Covariances, which are plain numbers, and {names.mean} has "
+                f"{units.text(features)}; pass {names.mean} as plain numbers of one unit too"
+            )
         return value
-    array = arrays.as_float_array(value, argument)
+    bare, unit = units.split(value)
+    array = reading.as_float_array(bare, argument)
     _refuse_unclear(array.shape, keyword, names, shape)
     _require_rows_and_columns(argument, array.shape, names.mean, shape)
-    require_order_of_names(argument, value, names.mean, feature_names)
+    power = 1 if keyword == "std" else 2
+    array = units.matched_errors(
+        array, unit, value, argument, labels, features, names.mean, power=power
+    )
     if array.ndim == 3:
         return Covariances.full(array, argument=argument)
     make = Covariances.from_std if keyword == "std" else Covariances.from_variance
@@ -324,47 +399,3 @@ def _require_rows_and_columns(
     for axis, size, expected in zip(("rows", "columns"), given, shape, strict=False):
         if size != expected:
             raise ValueError(f"{argument} has {size} {axis}, {mean} has {expected}")
-
-
-def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
-    """Return the column names of a data frame if all are strings, as scikit-learn does."""
-    if not hasattr(array, "columns") or not hasattr(array, "to_numpy"):
-        return None
-    names = list(array.columns)
-    texts = sum(isinstance(name, str) for name in names)
-    if 0 < texts < len(names):
-        raise TypeError(f"{argument} has column names that are only partly strings: {names}")
-    return np.array(names, dtype=object) if texts else None
-
-
-def common_names(of_each: Sequence[FeatureNames | None], argument: str) -> FeatureNames | None:
-    """Return the feature names if all parts have them, in which case they must be equal."""
-    for i, names in enumerate(of_each):
-        require_equal_names(f"{argument}[{i}]", names, f"{argument}[0]", of_each[0])
-    return None if any(names is None for names in of_each) else of_each[0]
-
-
-def require_order_of_names(
-    argument: str, array: Any, other: str, expected: FeatureNames | None
-) -> None:
-    """Raise ValueError for a data frame that has some of the expected names, but not their order.
-
-    Columns of errors often have names of their own; these say nothing about the order.
-    """
-    names = feature_names_of(array, argument)
-    if names is not None and expected is not None and not set(names).isdisjoint(expected):
-        require_equal_names(argument, names, other, expected)
-
-
-def require_equal_names(
-    argument: str, names: FeatureNames | None, other: str, expected: FeatureNames | None
-) -> None:
-    """Raise ValueError, which names the first difference, if both have names that differ."""
-    if names is None or expected is None:
-        return
-    for i, (name, expected_name) in enumerate(zip(names, expected, strict=True)):
-        if name != expected_name:
-            raise ValueError(
-                f"{argument} has column {i} named {name!r}, in {other} it is {expected_name!r}; "
-                "give them equal names in the same order, or no names"
-            )

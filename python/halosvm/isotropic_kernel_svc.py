@@ -10,23 +10,26 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.covariances import Covariances
-from halosvm.estimator import GaussianEstimator
+from halosvm.estimator import GaussianClassifier, GaussianEstimator
 from halosvm.expansions import expansion_values
-from halosvm.gaussians import Gaussians
+from halosvm.frames import labels_of
+from halosvm.gaussians import Gaussians, as_gaussians
 from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
 from halosvm.parameters import require_count, require_number
 from halosvm.svc import UncertainSVC
 from halosvm.targets import encode_labels, weighted_rows
 from halosvm.training_gram import cached, require_memory
+from halosvm.units import refuse, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.frames import Labels
 
     Array = NDArray[np.float64]
 
@@ -35,7 +38,7 @@ _SOLVERS = ("auto", "lbfgs", "interior_point")
 _MATRICES = 3  # at a time: the Gram matrix, and twice its size to decompose it or for the factor
 
 
-class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
+class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
     r"""Kernel support vector machine for examples with isotropic errors in the feature space.
 
     The image of example i is normal around :math:`\varphi(x_i)` with the standard deviation
@@ -88,6 +91,9 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if the training data had names that are all strings.
+    feature_units_in_ : tuple of units
+        Units of the features, if the training data had units; examples to predict need theirs too,
+        and are converted.
 
     See Also
     --------
@@ -195,7 +201,7 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         require_number(self.C, "C")  # before the decomposition, which takes long
         require_number(self.tol, "tol", or_zero=True)
         require_count(self.max_iter, "max_iter")
-        data, y = self._read_training_data(X, y, X_std, X_cov)
+        data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         variances = _feature_space_variances(data, _argument(X, X_std))
         classes, codes = encode_labels(y)
         used, weights = weighted_rows(classes, codes, sample_weight)
@@ -244,7 +250,7 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
             Positive values speak for `classes_[1]`, or for the class of the column.
         """
         check_is_fitted(self)
-        points, support = Gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
+        points, support = as_gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
         options = {**self._parameters(), "n_threads": self.n_threads}
         values = expansion_values(points, support, self.dual_coef_, self.intercept_, **options)
         return values[:, 0] if len(self.classes_) == 2 else values
@@ -291,14 +297,31 @@ class IsotropicKernelSVC(ClassifierMixin, GaussianEstimator):  # type: ignore[mi
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def _with_errors(self, means: NDArray[Any], X_std: Any, X_cov: Any) -> Any:
-        """Read one error for each row also where features are as many as rows."""
-        n, d = means.shape
-        if n == d and X_cov is None and np.shape(X_std) == (n,):
+    def _with_errors(self, X: Any, labels: Labels | None, X_std: Any, X_cov: Any) -> Any:
+        """Read one error for each row, which has the unit of the feature space, not that of X."""
+        if isinstance(X, Gaussians):
+            if X.feature_units is not None and X.covariances.kind != "zero":
+                raise ValueError(
+                    f"X has errors with {text(X.feature_units)}, the feature space has no unit; "
+                    "give the means alone as X, and errors in the feature space as X_std"
+                )
+            return super()._with_errors(X, labels, X_std, X_cov)
+        if labels is None:
+            labels = labels_of(X, "X")
+        points = as_gaussians(X, labels=labels)
+        n, d = points.shape
+        for argument, value in (("X_std", X_std), ("X_cov", X_cov)):
+            refuse(value, argument)
+        if n == d and X_cov is None and np.shape(X_std) == (n,):  # also where both fit
             X_std, X_cov = None, Covariances.from_std(X_std, d, argument="X_std")
         elif n == d and X_std is None and np.shape(X_cov) == (n,):
             X_cov = Covariances.from_variance(X_cov, d, argument="X_cov")
-        return super()._with_errors(means, X_std, X_cov)
+        data = super()._with_errors(points.mean, labels, X_std, X_cov)
+        return data.replaced(feature_units=points.feature_units)
+
+    def _check_features(self, X: Any) -> Any:
+        """Convert the means alone."""
+        return super()._check_features(X).replaced(covariances=X.covariances)
 
     def _parameters(self) -> dict[str, Any]:
         """Return the options of the kernel."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
+from halosvm.estimator import GaussianClassifier, read_targets
 from halosvm.expansions import KernelExpansion, expansion_values
 from halosvm.kernels import check_kernel, resolve_gamma
 from halosvm.level2 import check_level2, resolve_tau
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SHAPES = ("ovr", "ovo")
 
 
-class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc]
+class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     r"""Support vector machine with an expected kernel, for examples that are Gaussians or mixtures.
 
     Examples are compared by :math:`E\, k(x_i, x_j)` for independent :math:`x_i \sim X_i` and
@@ -99,6 +99,9 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if the training data had names that are all strings.
+    feature_units_in_ : tuple of units
+        Units of the features, if the training data had units; examples to predict need theirs too,
+        and are converted.
 
     See Also
     --------
@@ -195,7 +198,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()
-        data, y = self._read_training_data(X, y, X_std, X_cov)
+        data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         classes, codes = encode_labels(y)
         used, weights = weighted_rows(classes, codes, sample_weight)
         if len(used) < len(data):
@@ -317,6 +320,7 @@ class UncertainKernelSVC(ClassifierMixin, KernelExpansion):  # type: ignore[misc
         float
         """
         if X_std is not None or X_cov is not None:
+            y, sample_weight = read_targets(X, y, sample_weight)
             X = self._read_data(X, X_std, X_cov)
         return float(super().score(X, y, sample_weight))
 

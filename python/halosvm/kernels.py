@@ -6,6 +6,7 @@ k(X, Y) = E k(x, y) for independent x ~ X and y ~ Y, in closed form, and bandwid
 from __future__ import annotations
 
 import numbers
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,10 +14,12 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from halosvm import _core
-from halosvm.gaussians import require_equal_names
+from halosvm.frames import require_equal_names
 from halosvm.level2 import check_level2, resolve_tau, write_level2
 from halosvm.mixtures import as_examples, moments_of
 from halosvm.parameters import thread_count
+from halosvm.reading import refuse_masked
+from halosvm.units import refuse
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -194,6 +197,8 @@ def resolve_gamma(
             raise ValueError(f"gamma must be 'scale', a number or an array, got {gamma!r}")
         variance = _variance(X, weights)
         return np.array([1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0])
+    refuse(gamma, "gamma")
+    refuse_masked(gamma, "gamma")
     try:
         given = np.atleast_1d(np.asarray(gamma))
     except ValueError:  # lists of different lengths
@@ -260,21 +265,21 @@ def _variance(X: Examples, weights: Array | None) -> float:
     if len(X) == 0:
         return 1.0
     means, traces = moments_of(X)
-    centre = np.average(means.mean(axis=1, dtype=np.float64), weights=weights)
-    spreads = np.square(means - centre, dtype=np.float64).mean(axis=1)
+    from_first = means - means[:1, :1].astype(np.float64)  # exact where all values are equal
+    centre = np.average(from_first.mean(axis=1), weights=weights)
+    spreads = np.square(from_first - centre).mean(axis=1)
     return float(np.average(spreads + traces / X.shape[1], weights=weights))
 
 
 def _as_partner(Y: Examples | ArrayLike, X: Examples) -> Examples:
     try:
         y = as_examples(Y)
-    except ValueError as error:
-        message = str(error)
-        raise ValueError("Y" + message[1:] if message.startswith("X ") else message) from None
+    except (ValueError, TypeError) as error:
+        raise type(error)(re.sub(r"^X\b", "Y", str(error))) from None
     if y.shape[1] != X.shape[1]:
         raise ValueError(f"Y has {y.shape[1]} features, X has {X.shape[1]}")
     require_equal_names("Y", y.feature_names, "X", X.feature_names)
-    return y
+    return y.in_units(X.feature_units, "Y", "X")
 
 
 def check_kernel(kind: Any, degree: Any, coef0: Any, argument: str = "kind") -> None:

@@ -41,10 +41,11 @@ class LinearModel(GaussianEstimator):
             Positive values speak for `classes_[1]`, or for the class of the column.
         """
         check_is_fitted(self)
+        means = self._read_means(X)
         values = _core.decision_function(
-            self._read_means(X), self.coef_, self.intercept_, thread_count(self.n_threads)
+            means, self.coef_, self.intercept_, thread_count(self.n_threads)
         )
-        require_finite_decisions(values)
+        require_finite_decisions(values, means)
         return self._squeezed(values)
 
     def decision_std(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from . import _core
+from . import _core, reading
 from . import covariance_arrays as arrays
 from .covariances import Covariances
 from .gaussians import Gaussians, as_gaussians
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from .gaussians import FeatureNames
+    from .frames import FeatureNames, Labels
+    from .units import FeatureUnits
 
     Array = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ class GaussianMixtures(arrays.Frozen):
         Their weights, read-only.
     offsets : ndarray of int64 of shape (n_samples + 1,)
         Mixture i has the components ``offsets[i]`` to ``offsets[i + 1] - 1``.
-    feature_names : ndarray of str objects of shape (n_features,), or None
+    feature_names, feature_units
         Those of the components.
     shape, ndim, dtype
         ``(n_samples, n_features)``, 2, and the type of the components' means.
@@ -101,7 +102,7 @@ class GaussianMixtures(arrays.Frozen):
         if not isinstance(components, Gaussians):
             components = Gaussians(components)
         offsets = _read_offsets(n_components, len(components))
-        values = arrays.as_float_array(weights, "weights", len(components)).astype(np.float64)
+        values = reading.as_float_array(weights, "weights", len(components)).astype(np.float64)
         if len(values):
             _core.Mixtures(components.core_view(), offsets, values)  # checks the weights
             values /= np.repeat(np.add.reduceat(values, offsets[:-1]), np.diff(offsets))
@@ -187,6 +188,16 @@ class GaussianMixtures(arrays.Frozen):
         """Those of the components."""
         return self.components.feature_names
 
+    @property
+    def feature_units(self) -> FeatureUnits:
+        """Those of the components."""
+        return self.components.feature_units
+
+    def in_units(self, feature_units: FeatureUnits, argument: str, other: str) -> Self:
+        """Return these mixtures in other units, as `Gaussians.in_units` does."""
+        components = self.components.in_units(feature_units, argument, other)
+        return self._of(components, self.weights, self.offsets)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -211,8 +222,11 @@ class GaussianMixtures(arrays.Frozen):
 
         The covariance of a mixture is that within its components plus that of their means.
         """
-        means = self.sums(self.weights[:, np.newaxis] * self.components.mean)
-        apart = self.components.mean - np.repeat(means, np.diff(self.offsets), axis=0)
+        first = self.components.mean[self.offsets[:-1]].astype(np.float64)
+        counts = np.diff(self.offsets)
+        from_first = self.components.mean - np.repeat(first, counts, axis=0)  # exact if all equal
+        shifts = self.sums(self.weights[:, np.newaxis] * from_first)
+        means, apart = first + shifts, from_first - np.repeat(shifts, counts, axis=0)
         traces = self.components.covariances.trace() + np.einsum("nd,nd->n", apart, apart)
         return means, self.sums(self.weights * traces)
 
@@ -254,11 +268,11 @@ def as_examples(
     *,
     X_std: ArrayLike | None = None,
     X_cov: Covariances | ArrayLike | None = None,
-    feature_names: FeatureNames | None = None,
+    labels: Labels | None = None,
 ) -> Examples:
     """Read examples as `as_gaussians` does, but let mixtures pass."""
     if not isinstance(X, GaussianMixtures):
-        return as_gaussians(X, X_std=X_std, X_cov=X_cov, feature_names=feature_names)
+        return as_gaussians(X, X_std=X_std, X_cov=X_cov, labels=labels)
     for name, value in (("X_std", X_std), ("X_cov", X_cov)):
         if value is not None:
             raise ValueError(f"{name} is given, but X is GaussianMixtures, which have covariances")
@@ -273,18 +287,19 @@ def moments_of(X: Examples) -> tuple[NDArray[Any], Array]:
 
 
 def _read_offsets(n_components: Any, total: int) -> NDArray[np.int64]:
+    reading.refuse_masked(n_components, "n_components")
     counts = np.asarray(n_components)
     if counts.dtype.kind not in "iu" and counts.size:
         raise TypeError(f"n_components must be integers, got {n_components!r}")
     if counts.ndim == 0:
-        each = arrays.as_count(n_components, "n_components", 1)
+        each = reading.as_count(n_components, "n_components", 1)
         if total % each:
             raise ValueError(f"components has {total} rows, which {each} does not divide")
         counts = np.full(total // each, each)
-    arrays.require_shape(counts, "n_components", "n_samples")
-    arrays.refuse_where(counts < 1, "n_components", "it must be at least 1", counts)
+    reading.require_shape(counts, "n_components", "n_samples")
+    reading.refuse_where(counts < 1, "n_components", "it must be at least 1", counts)
     beyond = counts > total  # their sum could wrap
-    arrays.refuse_where(beyond, "n_components", f"components has {total} rows", counts)
+    reading.refuse_where(beyond, "n_components", f"components has {total} rows", counts)
     offsets = arrays.cumulated(counts)
     if offsets[-1] != total:
         raise ValueError(f"n_components sum to {offsets[-1]}, components has {total} rows")

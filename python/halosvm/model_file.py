@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .svc import UncertainSVC
+from .units import text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,7 +54,7 @@ def save_model(estimator: UncertainSVC, path: str | os.PathLike[str]) -> None:
         When `estimator` is not an `UncertainSVC`, or one of its parameters or classes is of a type
         that JSON cannot hold.
     ValueError
-        When a coefficient is not finite.
+        When a coefficient is not finite, or the features have units.
     sklearn.exceptions.NotFittedError
     OSError
         When the file cannot be written.
@@ -70,6 +71,11 @@ def save_model(estimator: UncertainSVC, path: str | os.PathLike[str]) -> None:
     for name in ("coef_", "intercept_"):
         if not np.isfinite(getattr(estimator, name)).all():
             raise ValueError(f"{name} holds a value that is not finite")
+    if hasattr(estimator, "feature_units_in_"):
+        raise ValueError(
+            f"estimator was fitted to features with {text(estimator.feature_units_in_)}, which a "
+            "model file cannot hold; fit it to plain numbers"
+        )
     names = getattr(estimator, "feature_names_in_", None)
     document = {
         "format": FORMAT,

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from halosvm import covariance_arrays as arrays
+from halosvm import reading
+from halosvm.centring import centred
+from halosvm.groups import read_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,56 +31,30 @@ Of: TypeAlias = Literal["observations", "mean"]
 def as_bags(samples: Iterable[Any]) -> list[Array]:
     """Read bags of observations: (N_i, d) arrays, N_i >= 2, one d for all, finite values."""
     axes = ("n_observations", "n_features")
-    read = [arrays.as_float_array(bag, f"samples[{i}]", *axes) for i, bag in enumerate(samples)]
+    read = [reading.as_float_array(bag, f"samples[{i}]", *axes) for i, bag in enumerate(samples)]
     bags = [bag.astype(np.float64, copy=False) for bag in read]
     if not bags:
         raise ValueError("samples is empty; it needs at least one bag of observations")
     for i, bag in enumerate(bags):
-        arrays.require_shape(bag, f"samples[{i}]", "n_observations", bags[0].shape[1])
+        reading.require_shape(bag, f"samples[{i}]", "n_observations", bags[0].shape[1])
         if len(bag) < 2:
             raise ValueError(
                 f"samples[{i}] holds {len(bag)} observation(s); a sample covariance needs 2 or more"
             )
-        bad = arrays.beyond_limits(bag)
-        arrays.refuse_where(bad, f"samples[{i}]", "it must be finite", bag)
+        bad = reading.beyond_limits(bag)
+        reading.refuse_where(bad, f"samples[{i}]", "it must be finite", bag)
     return bags
 
 
-def split_by_group(samples: Any, groups: Any) -> list[Array]:
-    """Cut (n_observations, d) observations into bags, in ascending order of their group."""
+def split_by_group(samples: Any, groups: Any) -> tuple[NDArray[Any], list[Array]]:
+    """Return the groups in ascending order, and the bag of observations of each."""
     axes = ("n_observations", "n_features")
-    observations = arrays.as_float_array(samples, "samples", *axes).astype(np.float64, copy=False)
-    bad = arrays.beyond_limits(observations)
-    arrays.refuse_where(bad, "samples", "it must be finite", observations)
-    ids = np.asarray(groups)
-    if ids.dtype.kind == "U" and not isinstance(groups, np.ndarray):
-        ids = np.asarray(groups, dtype=object)  # NumPy would make the word "nan" of a missing name
-    if ids.shape != (len(observations),):
-        raise ValueError(f"groups has shape {ids.shape}, samples has {len(observations)} rows")
-    if ids.dtype.kind in "mM":
-        missing = np.isnat(ids)
-    else:
-        missing = np.fromiter(map(_is_missing, ids.tolist()), bool, len(ids))
-    arrays.refuse_where(missing, "groups", "missing")
-    try:
-        names, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
-    except TypeError:
-        types = ", ".join(sorted({type(name).__name__ for name in ids.tolist()}))
-        raise TypeError(f"groups has names that cannot be sorted, of the types {types}") from None
-    if (sizes < 2).any():
-        raise ValueError(
-            f"groups: {names.tolist()[np.argmax(sizes < 2)]!r} has one observation; a sample "
-            "covariance needs 2 or more"
-        )
+    observations = reading.as_float_array(samples, "samples", *axes).astype(np.float64, copy=False)
+    bad = reading.beyond_limits(observations)
+    reading.refuse_where(bad, "samples", "it must be finite", observations)
+    names, codes = read_groups(groups, samples, len(observations))
     rows = np.argsort(codes, kind="stable")
-    return np.split(observations[rows], np.cumsum(sizes)[:-1])
-
-
-def _is_missing(name: Any) -> bool:
-    try:
-        return name is None or bool(name != name)  # NaN and NaT
-    except TypeError:  # pandas.NA does not tell
-        return True
+    return names, np.split(observations[rows], np.cumsum(np.bincount(codes))[:-1])
 
 
 def check_options(kind: str, shrinkage: Shrinkage, of: str) -> None:
@@ -120,17 +97,18 @@ def covariance_of_bag(
         from sklearn.covariance import ledoit_wolf_shrinkage  # slow to import, seldom needed
 
         a = float(ledoit_wolf_shrinkage(bag))
-    centred = (bag - bag.mean(axis=0)) / np.sqrt((n - 1) * (n if of == "mean" else 1))
-    added = a * float(np.square(centred).sum()) / d
+    _, deviations = centred(bag)
+    deviations /= np.sqrt((n - 1) * (n if of == "mean" else 1))
+    added = a * float(np.square(deviations).sum()) / d
     if a:
-        centred *= np.sqrt(1.0 - a)
+        deviations *= np.sqrt(1.0 - a)
     if kind == "diagonal":
-        return np.asarray(np.square(centred).sum(axis=0)) + added, 0.0
+        return np.asarray(np.square(deviations).sum(axis=0)) + added, 0.0
     if kind == "full":
-        return np.asarray(centred.T @ centred) + added * np.eye(d), 0.0
-    _, scales, directions = np.linalg.svd(centred, full_matrices=False)
+        return np.asarray(deviations.T @ deviations) + added * np.eye(d), 0.0
+    _, scales, directions = np.linalg.svd(deviations, full_matrices=False)
     # Centring costs one rank; what the decomposition leaves in its place is rounding.
-    kept = scales > scales[0] * max(centred.shape) * np.finfo(np.float64).eps
+    kept = scales > scales[0] * max(deviations.shape) * np.finfo(np.float64).eps
     rank = min(np.count_nonzero(kept), n - 1)
     return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T), added
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halosvm.covariances import Covariances
+    from halosvm.reading import FloatArray
 
 
 def require_fraction(p: Any, argument: str) -> float:
@@ -38,7 +39,7 @@ def require_mean(mean: Any, argument: str) -> None:
 
 def truncate(
     covariances: Covariances, p: Any, n_threads: int | None
-) -> tuple[arrays.Kind, arrays.FloatArray | None, NDArray[np.int64] | None]:
+) -> tuple[arrays.Kind, FloatArray | None, NDArray[np.int64] | None]:
     """Return kind, values and offsets of the truncated batch, in the type of the given one."""
     p, threads, values = require_fraction(p, "p"), thread_count(n_threads), covariances.values
     if values is None or covariances.kind == "isotropic" or len(covariances) == 0:
@@ -52,7 +53,7 @@ def truncate(
     return "low_rank", *arrays.pack_factors([flat], np.diff(offsets), covariances.n_features)
 
 
-def project_means(means: arrays.FloatArray, covariances: Covariances) -> arrays.FloatArray:
+def project_means(means: FloatArray, covariances: Covariances) -> FloatArray:
     """Return U U'x for each mean x, with an orthonormal basis U of the range of its covariance.
 
     Factors must have orthogonal columns, as those of truncated covariances have.

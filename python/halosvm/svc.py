@@ -9,11 +9,11 @@ import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from halosvm import _core
+from halosvm.estimator import GaussianClassifier
 from halosvm.linear_model import LinearModel
 from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.subspace import require_fraction, require_mean
@@ -33,7 +33,7 @@ _SOLVERS = ("auto", "lbfgs", "interior_point", "sgd")
 _AVERAGING = ("weighted", "none")
 
 
-class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
+class UncertainSVC(GaussianClassifier, LinearModel):
     r"""Linear support vector machine whose training examples are Gaussians.
 
     Every example :math:`X_i \sim N(x_i, \Sigma_i)` is charged the expected hinge loss, in closed
@@ -107,6 +107,9 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if the training data had names that are all strings.
+    feature_units_in_ : tuple of units
+        Units of the features, if the training data had units; examples to predict need theirs too,
+        and are converted.
 
     See Also
     --------
@@ -212,7 +215,7 @@ class UncertainSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()
-        data, y = self._read_training_data(X, y, X_std, X_cov)
+        data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         if self.subspace is not None:
             p, mean = float(self.subspace), self.subspace_mean
             data = data.truncate(p, mean=mean, n_threads=self.n_threads)

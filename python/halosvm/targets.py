@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from halosvm import reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +18,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+
+
+def read_labels(y: Any, n_samples: int) -> NDArray[Any]:
+    """Read the labels of examples that scikit-learn has not seen."""
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    if len(labels) != n_samples:
+        raise ValueError(f"y has {len(labels)} values, X has {n_samples} rows")
+    return labels
+
+
+def read_weights(sample_weight: Any) -> Any:
+    """Read weights as finite numbers of any shape; how many there are is asked by `raw_weights`."""
+    weights = reading.as_float_array(sample_weight, "sample_weight")
+    reading.require_finite(weights, "sample_weight")
+    return weights if weights.ndim else float(weights)
 
 
 def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:

@@ -92,6 +92,21 @@ def test_trained_model_is_the_fit_on_standardised_features(model, cancer):
     assert loaded.feature_names_in_.tolist() == ["f0", "f1", "f2", "f3", "f4"]
 
 
+@pytest.mark.parametrize("last_digit", [0.0, 2e-17])
+def test_constant_column_has_no_weight(tmp_path, capsys, cancer, last_digit):
+    features, errors, labels = (part[:150] for part in cancer)
+    constant = np.full((len(labels), 1), 0.1)
+    constant[::2] += last_digit  # what two ways to compute 0.1 may differ by
+    assert constant.std() > 0.0
+    path, moved, model = (tmp_path / name for name in ("table.csv", "moved.csv", "model.json"))
+    write_table(path, np.hstack([features, constant]), errors, labels)
+    write_table(moved, np.hstack([features, constant + 0.01]), errors, labels)
+    run(capsys, "train", path, "--label", "kind", "--C", 0.1, "--output", model)
+    assert abs(load_model(model).coef_[0, -1]) < 1e-12
+    predicted = [rows_of(run(capsys, "predict", model, file)[1]) for file in (path, moved)]
+    assert [row["label"] for row in predicted[0]] == [row["label"] for row in predicted[1]]
+
+
 def test_without_standardising_the_model_is_the_plain_fit(tmp_path, cancer_csv, cancer):
     features, errors, labels = cancer
     std = np.zeros_like(features)

@@ -313,10 +313,11 @@ def test_counts_must_be_integers(count):
     ("array", "message"),
     [
         (np.ones((2, 2), complex), "variances has dtype complex128; real numbers are needed"),
-        (np.ones((2, 2), object), "variances has dtype object"),
+        (np.array([[1.0, {}]]), r"variances: row 0, column 1 is \{\}, which is no number"),
+        (np.array([["1", 2.0]], object), "variances: row 0, column 0 is '1', which is text"),
         (np.array([["1", "2"]]), "variances has dtype <U1"),
         (np.zeros((2, 2), "datetime64[s]"), "variances has dtype datetime64"),
-        ([[1, None]], "variances has dtype object"),
+        ([[1, None]], "variances: row 0, column 1 is None, which is no number"),
     ],
 )
 def test_data_that_are_not_real_numbers_are_a_type_error(array, message):

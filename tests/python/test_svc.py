@@ -759,8 +759,8 @@ def test_names_of_the_features_are_kept_and_compared(make_gaussians):
 def test_names_of_means_and_errors_must_agree(make_gaussians):
     X, y = make_gaussians("diagonal_std")
     std = X.covariances.values
-    means, errors = Frame(X.mean, list("abcd")), Frame(std, list("abdc"))
-    with pytest.raises(ValueError, match="std has column 2 named 'd', in mean it is 'c'"):
+    means, errors = Frame(X.mean, list("abcd")), Frame(std, list("abed"))
+    with pytest.raises(ValueError, match="std has column 2 named 'e', in mean it is 'c'"):
         Gaussians(means, std=errors)
     named = Gaussians(means, std=Frame(std, list("abcd")))
     assert fit(named, y).feature_names_in_.tolist() == list("abcd")

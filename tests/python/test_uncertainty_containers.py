@@ -67,9 +67,10 @@ def test_each_uncertainty_of_astropy_is_read_as_what_it_is(nddata, kind):
 
 def test_units_that_differ_masks_and_unknown_uncertainties_do_not_pass(nddata):
     data = nddata.NDData(VALUES, uncertainty=nddata.StdDevUncertainty(ERRORS, unit="cm"), unit="m")
-    with pytest.raises(ValueError, match="values are in m, their std uncertainty is in cm"):
-        standard_errors(data)
-    with pytest.raises(ValueError, match="errors have the unit cm"):
+    X = standard_errors(data)
+    assert X.feature_units == (data.unit, data.unit)
+    np.testing.assert_allclose(X.covariances.variances(), (ERRORS / 100) ** 2, rtol=1e-14)
+    with pytest.raises(ValueError, match="errors has the unit cm, values has no unit"):
         standard_errors(VALUES, nddata.StdDevUncertainty(ERRORS, unit="cm"))
     data = nddata.NDData(VALUES, uncertainty=nddata.StdDevUncertainty(ERRORS), mask=VALUES == 3)
     with pytest.raises(ValueError, match="values: row 1, column 0 is masked"):

@@ -184,10 +184,17 @@ def test_quantiles_names_bad_input(values, levels, message):
         quantiles(values, levels)
 
 
-def test_columns_of_errors_in_another_order_are_refused_and_own_names_are_not():
+def test_columns_of_errors_are_paired_by_name_refused_where_they_differ_and_may_have_own_names():
     pandas = pytest.importorskip("pandas")
     values = pandas.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "c"])
-    errors = values[["b", "a", "c"]]
+    swapped = values[["b", "a", "c"]]
+    for X in (
+        standard_errors(values, swapped),
+        asymmetric_errors(values, swapped, values, center="mean"),
+        standard_errors(values, values / values, n_observations=swapped**2),
+    ):
+        np.testing.assert_allclose(X.covariances.variances(), [[1.0, 4.0, 9.0]])
+    errors = swapped.rename(columns={"a": "d"})
     message = "has column 0 named 'b', in values it is 'a'"
     with pytest.raises(ValueError, match=f"^errors {message}"):
         standard_errors(values, errors)

@@ -5,70 +5,71 @@ Both are recognised by their attributes, so that neither has to be installed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halosvm import covariance_arrays as arrays
+from halosvm import reading, units
 from halosvm.covariances import Covariances
+
+if TYPE_CHECKING:
+    from halosvm.reading import FloatArray
+
+# The power that turns the unit of an uncertainty into that of its standard deviation.
+_ROOTS = {"std": 1, "var": 0.5, "ivar": -0.5}
 
 
 def holds_errors(values: Any) -> bool:
     """Tell whether values are astropy NDData or an array of numbers of `uncertainties`."""
-    return _is_nddata(values) or _is_uncertainties(values)
+    return reading.holds_errors_and_masks(values) or _is_uncertainties(values)
 
 
-def split(values: Any) -> tuple[arrays.FloatArray, Covariances]:
-    """Return the (n, d) values and their covariances, whose errors are called those of values."""
-    if _is_nddata(values):
+def split(values: Any) -> tuple[FloatArray, Covariances, Any]:
+    """Return the (n, d) values, their covariances, and the unit of both, if there is one."""
+    if reading.holds_errors_and_masks(values):
         return _split_nddata(values)
-    return _split_uncertainties(np.asarray(values))
+    return *_split_uncertainties(np.asarray(values)), None
 
 
-def standard_deviations(errors: Any) -> Any:
-    """Return errors as they are, unless they are an astropy NDUncertainty."""
+def standard_deviations(errors: Any, argument: str = "errors") -> tuple[Any, Any]:
+    """Return errors, or what an astropy NDUncertainty holds, as standard deviations, and the unit.
+
+    Values are plain numbers or masked arrays.
+    """
     if not hasattr(errors, "uncertainty_type"):
-        return errors
-    array, kind = errors.array, errors.uncertainty_type
-    if errors.unit is not None:
-        raise ValueError(f"errors have the unit {errors.unit}, values have none; pass NDData")
-    return _as_std(array, kind, "errors")
+        return units.split(errors)
+    std, unit = _as_std(errors.array, errors.uncertainty_type, argument), errors.unit
+    return std, None if unit is None else unit ** _ROOTS[errors.uncertainty_type]
 
 
 def _as_std(array: Any, kind: str, argument: str) -> Any:
     """Return the standard deviations of an NDUncertainty's array."""
     if kind == "std":
         return array
-    variance = arrays.as_float_array(array, argument)
+    variance = reading.as_float_array(array, argument)
     if kind == "ivar":
         variance = arrays.inverse_of(variance, argument)
     elif kind != "var":
         raise ValueError(f"{argument} are of the type {kind!r}; std, var and ivar can be read")
-    arrays.refuse_where(~(variance >= 0), argument, "a variance must be >= 0", variance)
+    reading.refuse_where(~(variance >= 0), argument, "a variance must be >= 0", variance)
     return np.sqrt(variance)
 
 
-def _is_nddata(values: Any) -> bool:
-    return hasattr(values, "uncertainty") and hasattr(values, "data") and hasattr(values, "mask")
-
-
-def _split_nddata(values: Any) -> tuple[arrays.FloatArray, Covariances]:
+def _split_nddata(values: Any) -> tuple[FloatArray, Covariances, Any]:
     uncertainty, unit = values.uncertainty, values.unit
     if uncertainty is None:
         raise ValueError("values are NDData without an uncertainty")
-    kind = uncertainty.uncertainty_type
-    if uncertainty.unit is not None and unit is not None:
-        expected = {"std": 1, "var": 2, "ivar": -2}.get(kind, 1)
-        if uncertainty.unit != unit**expected:
-            raise ValueError(
-                f"values are in {unit}, their {kind} uncertainty is in {uncertainty.unit}; "
-                f"convert it to {unit**expected}"
-            )
     data = values.data if values.mask is None else np.ma.array(values.data, mask=values.mask)
-    read = arrays.as_float_array(data, "values", "n_samples", "n_features")
-    arrays.refuse_where(arrays.beyond_limits(read), "values", "it must be finite", read)
-    std = arrays.as_float_array(_as_std(uncertainty.array, kind, "errors"), "errors", *read.shape)
-    return read, Covariances.from_std(std, argument="errors")
+    read = reading.as_float_array(data, "values", "n_samples", "n_features")
+    reading.refuse_where(reading.beyond_limits(read), "values", "it must be finite", read)
+    bars, error_unit = standard_deviations(uncertainty)
+    std = reading.as_float_array(bars, "errors", *read.shape)
+    if error_unit is not None:  # else the errors are in the unit of the values
+        features = units.for_features(unit, read.shape[1])
+        factors = units.error_factors(error_unit, features, 2, "errors", "values")
+        std = std if factors is None else std * factors
+    return read, Covariances.from_std(std, argument="errors"), unit
 
 
 def _is_uncertainties(values: Any) -> bool:
@@ -80,10 +81,10 @@ def _is_uncertainties(values: Any) -> bool:
     return any(hasattr(each, "derivatives") for each in array.flat)
 
 
-def _split_uncertainties(values: Any) -> tuple[arrays.FloatArray, Covariances]:
-    arrays.require_shape(values, "values", "n_samples", "n_features")
+def _split_uncertainties(values: Any) -> tuple[FloatArray, Covariances]:
+    reading.require_shape(values, "values", "n_samples", "n_features")
     nominal = np.array([[getattr(v, "nominal_value", v) for v in row] for row in values], float)
-    arrays.refuse_where(arrays.beyond_limits(nominal), "values", "it must be finite", nominal)
+    reading.refuse_where(reading.beyond_limits(nominal), "values", "it must be finite", nominal)
     std = np.array([[getattr(v, "std_dev", 0.0) for v in row] for row in values], float)
     independent = Covariances.from_std(std, argument="errors of values")
     rows = [[_components(v) for v in row] for row in values]
@@ -99,7 +100,7 @@ def _components(value: Any) -> dict[Any, float]:
     return {variable: part for variable, part in parts.items() if part}
 
 
-def _factor(row: list[dict[Any, float]]) -> arrays.FloatArray:
+def _factor(row: list[dict[Any, float]]) -> FloatArray:
     variables = {variable: k for k, variable in enumerate(dict.fromkeys(v for c in row for v in c))}
     factor = np.zeros((len(row), len(variables)))
     for j, components in enumerate(row):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy.fft
 
-from halosvm import covariance_arrays as arrays
+from halosvm import reading
 from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
 
@@ -93,13 +93,13 @@ def image_transform(
     >>> X.shape, X.covariances.values.shape
     ((1, 16), (1, 16, 2))
     """
-    pictures = arrays.as_float_array(images, "images", "n_samples", "height", "width")
+    pictures = reading.as_float_array(images, "images", "n_samples", "height", "width")
     if min(pictures.shape[1:]) < 2:
         raise ValueError(
             f"images have shape {pictures.shape[1:]}, at least 2 x 2 pixels are needed"
         )
-    bad = arrays.beyond_limits(pictures)
-    arrays.refuse_where(bad, "images", "it must be finite", pictures)
+    bad = reading.beyond_limits(pictures)
+    reading.refuse_where(bad, "images", "it must be finite", pictures)
     names = _read_transforms(transforms)
     if method not in ("taylor", "statistical"):
         raise ValueError(f"method must be 'taylor' or 'statistical', got {method!r}")
@@ -139,10 +139,10 @@ def _parameter_covariances(std: Any, cov: Any, n_samples: int, n_transforms: int
     if (std is None) == (cov is None):
         raise ValueError("exactly one of std and cov must be given")
     argument, ndim = ("std", 1) if cov is None else ("cov", 2)
-    values = arrays.as_float_array(std if cov is None else cov, argument)
+    values = reading.as_float_array(std if cov is None else cov, argument)
     each = values[np.newaxis] if values.ndim == ndim else values
     n = 1 if values.ndim == ndim else n_samples
-    arrays.require_shape(each, argument, n, *[n_transforms] * ndim)
+    reading.require_shape(each, argument, n, *[n_transforms] * ndim)
     if cov is None:
         return Covariances.from_std(each).to_full()
     return Covariances.full(each, argument=argument).to_full()
@@ -162,7 +162,7 @@ def _rows_of(matrices: Array, rows: slice) -> Array:
 def _distances(center: Any, height: int, width: int) -> tuple[Array, Array]:
     """Return each pixel's column and row, counted from the centre."""
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else center
-    cx, cy = arrays.as_float_array(middle, "center", 2)
+    cx, cy = reading.as_float_array(middle, "center", 2)
     if not (np.isfinite(cx) and np.isfinite(cy)):
         raise ValueError(f"center must be finite, got {tuple(middle)}")
     y, x = np.mgrid[:height, :width]

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from halosvm import covariance_arrays as arrays
+from halosvm import reading, units
+from halosvm.centring import centred
 from halosvm.covariances import Covariances
-from halosvm.gaussians import as_gaussians, feature_names_of, require_order_of_names
+from halosvm.frames import Labels, labels_of, paired
+from halosvm.gaussians import as_gaussians
 from halosvm.uncertainty import containers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from halosvm.covariance_arrays import FloatArray
     from halosvm.gaussians import Gaussians
+    from halosvm.reading import FloatArray
+    from halosvm.units import FeatureUnits
 
 
 def standard_errors(
@@ -69,28 +72,44 @@ def standard_errors(
     >>> X.covariances.variances()
     array([[0.04, 1.  ]])
     """
-    names = feature_names_of(values, "values")
+    labels = labels_of(values, "values")
     if containers.holds_errors(values):
         if errors is not None:
             raise ValueError("errors is given, but values hold their errors")
-        read, covariances = containers.split(values)
+        read, covariances, unit = containers.split(values)
+        features = units.for_features(unit, read.shape[1])
     else:
         if errors is None:
             raise ValueError("errors is needed, because values hold none")
-        read = _finite(values, "values", "n_samples", "n_features")
-        bars = arrays.as_float_array(containers.standard_deviations(errors), "errors")
-        _require_rows(bars, read, "errors")
-        require_order_of_names("errors", errors, "values", names)
+        bare, unit = units.split(values)
+        read = _finite(bare, "values", "n_samples", "n_features")
+        features = units.for_features(unit, read.shape[1])
+        bars = _read_errors(errors, "errors", read, labels, features)
         covariances = Covariances.from_std(bars, read.shape[1], argument="errors")
     if n_observations is not None:
-        require_order_of_names("n_observations", n_observations, "values", names)
-        covariances = _of_one_observation(covariances, n_observations)
-    return as_gaussians(read, X_cov=covariances, feature_names=names)
+        covariances = _of_one_observation(covariances, n_observations, labels)
+    gaussians = as_gaussians(read, X_cov=covariances, labels=labels)
+    return gaussians.replaced(feature_units=features)
+
+
+def _read_errors(
+    errors: Any,
+    argument: str,
+    values: FloatArray,
+    labels: Labels,
+    features: FeatureUnits,
+    *axes: int,
+) -> FloatArray:
+    """Read errors of values, in the order of their labels and in their units."""
+    bare, unit = containers.standard_deviations(errors, argument)
+    array = reading.as_float_array(bare, argument, *axes)
+    _require_rows(array, values, argument)
+    return units.matched_errors(array, unit, errors, argument, labels, features, "values")
 
 
 def _finite(values: Any, argument: str, *axes: str | int) -> FloatArray:
-    read = arrays.as_float_array(values, argument, *axes)
-    arrays.refuse_where(arrays.beyond_limits(read), argument, "it must be finite", read)
+    read = reading.as_float_array(values, argument, *axes)
+    reading.refuse_where(reading.beyond_limits(read), argument, "it must be finite", read)
     return read
 
 
@@ -100,14 +119,15 @@ def _require_rows(array: FloatArray, values: FloatArray, argument: str) -> None:
         raise ValueError(f"{argument} has shape {array.shape}, values have shape {values.shape}")
 
 
-def _of_one_observation(of_mean: Covariances, n_observations: Any) -> Covariances:
+def _of_one_observation(of_mean: Covariances, n_observations: Any, labels: Labels) -> Covariances:
     """Multiply variances by the number of observations."""
     argument = "n_observations"
-    counts = np.asarray(arrays.as_float_array(n_observations, argument), np.float64)
+    counts: FloatArray = reading.as_float_array(n_observations, argument).astype(np.float64)
     bad = ~((counts >= 1) & (counts < np.inf))
-    arrays.refuse_where(np.atleast_1d(bad), argument, "it must be >= 1", np.atleast_1d(counts))
+    reading.refuse_where(np.atleast_1d(bad), argument, "it must be >= 1", np.atleast_1d(counts))
     if counts.ndim:
         _require_rows(counts, np.empty(of_mean.shape), argument)
+        counts = paired(counts, n_observations, argument, labels, "values")
     each = np.broadcast_to(counts[:, None] if counts.ndim == 1 else counts, of_mean.shape)
     if of_mean.kind == "low_rank":
         raise ValueError("n_observations is given, but the errors of values depend on each other")
@@ -173,13 +193,14 @@ def asymmetric_errors(
     """
     if center not in ("median", "mode", "mean"):
         raise ValueError(f"center must be 'median', 'mode' or 'mean', got {center!r}")
-    read = _finite(values, "values", "n_samples", "n_features").astype(np.float64, copy=False)
-    sides = {"lower": lower, "upper": upper}
-    names = feature_names_of(values, "values")
-    l, u = (_read_side(side, name, read.shape) for name, side in sides.items())  # noqa: E741
-    for name, side in sides.items():
-        require_order_of_names(name, side, "values", names)
-    l, u = _fill_missing(l, u, limits)  # noqa: E741
+    bare, unit = units.split(values)
+    read = _finite(bare, "values", "n_samples", "n_features").astype(np.float64, copy=False)
+    labels, features = labels_of(values, "values"), units.for_features(unit, read.shape[1])
+    l, u = (  # noqa: E741
+        _read_side(side, name, read, labels, features)
+        for name, side in (("lower", lower), ("upper", upper))
+    )
+    l, u = _fill_missing(l, u, limits, features)  # noqa: E741
     if center == "median":
         shift = (u - l) / np.sqrt(2 * np.pi)
         variance = (l**2 + u**2) / 2 - shift**2
@@ -189,18 +210,24 @@ def asymmetric_errors(
     else:
         shift, variance = np.zeros_like(l), ((l + u) / 2) ** 2
     covariances = Covariances.diagonal(variance, argument="lower and upper")
-    return as_gaussians(read + shift, X_cov=covariances, feature_names=names)
+    gaussians = as_gaussians(read + shift, X_cov=covariances, labels=labels)
+    return gaussians.replaced(feature_units=features)
 
 
-def _read_side(errors: Any, argument: str, shape: tuple[int, ...]) -> FloatArray:
-    side = arrays.as_float_array(errors, argument, *shape).astype(np.float64, copy=False)
+def _read_side(
+    errors: Any, argument: str, values: FloatArray, labels: Labels, features: FeatureUnits
+) -> FloatArray:
+    side = _read_errors(errors, argument, values, labels, features, *values.shape)
+    side = side.astype(np.float64, copy=False)
     bad = ~np.isnan(side) & ~((side >= 0) & (side <= 1e75))  # squares stay below 1e150
     verdict = "errors must be finite and >= 0; give -lower where a catalogue has negative ones"
-    arrays.refuse_where(bad, argument, verdict, side)
+    reading.refuse_where(bad, argument, verdict, side)
     return side
 
 
-def _fill_missing(lower: FloatArray, upper: FloatArray, limits: Any) -> tuple[FloatArray, ...]:
+def _fill_missing(
+    lower: FloatArray, upper: FloatArray, limits: Any, features: FeatureUnits
+) -> tuple[FloatArray, ...]:
     if isinstance(limits, str):
         if limits not in ("error", "one_sided"):
             raise ValueError(f"limits must be 'error', 'one_sided' or numbers, got {limits!r}")
@@ -210,15 +237,21 @@ def _fill_missing(lower: FloatArray, upper: FloatArray, limits: Any) -> tuple[Fl
                 np.where(np.isnan(upper), lower, upper),
             )
         for name, side in (("lower", lower), ("upper", upper)):
-            arrays.refuse_where(np.isnan(side), name, "missing; say by `limits` what it stands for")
+            reading.refuse_where(
+                np.isnan(side), name, "missing; say by `limits` what it stands for"
+            )
         return lower, upper
-    standing_in = arrays.as_float_array(limits, "limits").astype(np.float64)
+    bare, unit = units.split(limits)
+    standing_in = reading.as_float_array(bare, "limits").astype(np.float64)
     if standing_in.shape not in ((), lower.shape[1:]):
         raise ValueError(
             f"limits has shape {standing_in.shape}, expected one number or {lower.shape[1]}"
         )
     bad = np.atleast_1d(~((standing_in >= 0) & (standing_in <= 1e75)))
-    arrays.refuse_where(bad, "limits", "it must be finite and >= 0", np.atleast_1d(standing_in))
+    reading.refuse_where(bad, "limits", "it must be finite and >= 0", np.atleast_1d(standing_in))
+    factors = units.error_factors(unit, features, 2, "limits", "values")
+    if factors is not None:
+        standing_in = standing_in * factors
     return tuple(np.where(np.isnan(side), standing_in, side) for side in (lower, upper))
 
 
@@ -255,13 +288,16 @@ def quantiles(values: ArrayLike, probabilities: ArrayLike) -> Gaussians:
         raise ValueError(f"probabilities must be two or more between 0 and 1, got {levels}")
     if not (np.diff(levels) > 0).all():
         raise ValueError(f"probabilities must increase, got {levels}")
+    bare, unit = units.split(values)
     axes = ("n_samples", "n_features", len(levels))
-    read = _finite(values, "values", *axes).astype(np.float64, copy=False)
+    read = _finite(bare, "values", *axes).astype(np.float64, copy=False)
     steps = np.diff(read, axis=2)
-    arrays.refuse_where(steps < 0, "values", "the step to the next quantile; none may fall", steps)
+    reading.refuse_where(steps < 0, "values", "the step to the next quantile; none may fall", steps)
     z = ndtri(levels)
-    centred = z - z.mean()
-    std = read @ (centred / (centred @ centred))
-    mean = read.mean(axis=2) - std * z.mean()
-    # Rounding can leave a spread of equal quantiles just below 0.
-    return as_gaussians(mean, X_cov=Covariances.from_std(np.maximum(std, 0.0), argument="values"))
+    weights = z - z.mean()
+    middle, from_middle = centred(np.moveaxis(read, 2, 0))
+    std = np.tensordot(weights / (weights @ weights), from_middle, 1)
+    # Rounding can leave a spread of nearly equal quantiles just below 0.
+    covariances = Covariances.from_std(np.maximum(std, 0.0), argument="values")
+    gaussians = as_gaussians(middle - std * z.mean(), X_cov=covariances)
+    return gaussians.replaced(feature_units=units.for_features(unit, read.shape[1]))

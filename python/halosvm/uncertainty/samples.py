@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halosvm import units
+from halosvm.centring import centred
 from halosvm.covariances import Covariances
-from halosvm.gaussians import as_gaussians, common_names, feature_names_of
+from halosvm.frames import Labels, common_names, feature_names_of
+from halosvm.gaussians import as_gaussians
 from halosvm.sample_covariances import as_bags, split_by_group
 
 if TYPE_CHECKING:
@@ -42,7 +45,8 @@ def from_samples(
         (n_observations, n_features).
     groups : array-like of shape (n_observations,), optional
         Which example a row of `samples` belongs to: numbers or names. The examples are returned in
-        the order of ``np.unique(groups)``.
+        the order of ``np.unique(groups)``, which is not that in which they appear; `groups` of the
+        result holds it, and its method `labels_by_group` brings labels into it.
     of : {"observations", "mean"}
         Whose covariance to return. "observations", S: the example is one more observation drawn
         like those given. "mean", S / N: the example is the true value, which the mean of N
@@ -58,7 +62,8 @@ def from_samples(
     Returns
     -------
     Gaussians
-        One for each bag, in the units of the observations, with the feature names of data frames.
+        One for each bag, in the units of the observations, of the first bag if they differ, with
+        the feature names of data frames, and with `groups`, if there are some.
 
     Raises
     ------
@@ -77,15 +82,35 @@ def from_samples(
     >>> X = from_samples([[[1.0], [3.0]], [[0.0], [1.0], [2.0]]], of="mean")
     >>> X.mean.ravel(), X.covariances.variances().ravel()
     (array([2., 1.]), array([1.        , 0.33333333]))
+
+    Labels are brought into the order of the groups:
+
+    >>> scans = [[5.0], [6.0], [1.0], [2.0], [3.0]]
+    >>> patients = ["P2", "P2", "P10", "P10", "P10"]
+    >>> diagnoses = ["ill", "ill", "well", "well", "well"]
+    >>> X = from_samples(scans, patients, of="mean")
+    >>> X.groups.tolist(), X.labels_by_group(diagnoses, patients).tolist()
+    (['P10', 'P2'], ['well', 'ill'])
     """
     if groups is None:
-        each = list(samples)  # type: ignore[arg-type]
-        bags = as_bags(each)
+        each, found = list(samples), None  # type: ignore[arg-type]
+        split = [units.split(bag) for bag in each]
+        bags = as_bags(bag for bag, _ in split)
+        d = bags[0].shape[1]
+        of_each = [units.for_features(unit, d) for _, unit in split]
+        bags = [
+            units.converted(bag, of_bag, of_each[0], f"samples[{i}]", "samples[0]")
+            for i, (bag, of_bag) in enumerate(zip(bags, of_each, strict=True))
+        ]
         names = common_names(
             [feature_names_of(bag, f"samples[{i}]") for i, bag in enumerate(each)], "samples"
         )
     else:
-        bags, names = split_by_group(samples, groups), feature_names_of(samples, "samples")
-    mean = np.stack([bag.mean(axis=0) for bag in bags])
+        bare, unit = units.split(samples)
+        found, bags = split_by_group(bare, groups)
+        of_each = [units.for_features(unit, bags[0].shape[1])]
+        names = feature_names_of(samples, "samples")
+    mean = np.stack([centred(bag)[0] for bag in bags])
     covariances = Covariances.from_samples(bags, kind, shrinkage=shrinkage, of=of)
-    return as_gaussians(mean, X_cov=covariances, feature_names=names)
+    gaussians = as_gaussians(mean, X_cov=covariances, labels=Labels(names))
+    return gaussians.replaced(feature_units=of_each[0], groups=found)

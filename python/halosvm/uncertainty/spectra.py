@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm import covariance_arrays as arrays
+from halosvm import reading
 from halosvm.parameters import require_number
 from halosvm.uncertainty.samples import from_samples
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
     Band = tuple[str, float, float]
+
+
+_ROUNDING = 64 * np.finfo(np.float64).eps
 
 
 def welch(
@@ -95,8 +98,8 @@ def welch(
     (3, 4)
     """
     edges = _read_bands(bands)
-    nperseg = arrays.as_count(nperseg, "nperseg", 2)
-    noverlap = arrays.as_count(noverlap, "noverlap", 0)
+    nperseg = reading.as_count(nperseg, "nperseg", 2)
+    noverlap = reading.as_count(noverlap, "noverlap", 0)
     if noverlap >= nperseg:
         raise ValueError(f"noverlap must be less than nperseg = {nperseg}, got {noverlap}")
     if of == "mean" and noverlap:
@@ -105,10 +108,10 @@ def welch(
     cut = {"nperseg": nperseg, "noverlap": noverlap, "window": window, "detrend": detrend}
     bags: list[Array] = []
     for i, each in enumerate(signals):
-        signal = arrays.as_float_array(each, f"signals[{i}]", "n_channels", "n_times")
-        arrays.require_shape(signal, f"signals[{i}]", signal.shape[0] or "n_features", "n_times")
-        bad = arrays.beyond_limits(signal)
-        arrays.refuse_where(bad, f"signals[{i}]", "it must be finite", signal)
+        signal = reading.as_float_array(each, f"signals[{i}]", "n_channels", "n_times")
+        reading.require_shape(signal, f"signals[{i}]", signal.shape[0] or "n_features", "n_times")
+        bad = reading.beyond_limits(signal)
+        reading.refuse_where(bad, f"signals[{i}]", "it must be finite", signal)
         if signal.shape[1] < 2 * nperseg - noverlap:
             raise ValueError(
                 f"signals[{i}] has {signal.shape[1]} samples; two windows of {nperseg} need "
@@ -128,12 +131,12 @@ def welch(
 def _read_bands(bands: Any) -> list[Band]:
     """Return the name, low and high of each band; the name of one without is its interval."""
     if hasattr(bands, "keys"):
-        each = [arrays.as_float_array(bands[name], f"bands[{name!r}]", 2) for name in bands]
+        each = [reading.as_float_array(bands[name], f"bands[{name!r}]", 2) for name in bands]
         pairs, names = np.reshape(each, (-1, 2)).tolist(), list(bands)
     else:
-        read = arrays.as_float_array(bands, "bands")
+        read = reading.as_float_array(bands, "bands")
         if read.size:
-            arrays.require_shape(read, "bands", "n_bands", 2)
+            reading.require_shape(read, "bands", "n_bands", 2)
         pairs = read.reshape(-1, 2).tolist()
         names = [f"({low:g}, {high:g})" for low, high in pairs]
     if not pairs:
@@ -155,6 +158,8 @@ def _log_powers(
     import scipy.signal  # slow to import, seldom needed
 
     frequencies, _, density = scipy.signal.spectrogram(signal, fs, mode="psd", **cut)
+    # What detrending leaves of a constant is rounding of its size, and no power of the signal.
+    rounding = np.square(_ROUNDING * np.abs(signal).max(axis=1, keepdims=True, initial=0.0))
     powers = []
     for name, low, high in bands:
         inside = (frequencies >= low) & (frequencies < high)
@@ -164,7 +169,7 @@ def _log_powers(
                 f"{frequencies[-1]:g}; use a longer nperseg or a wider band"
             )
         powers.append(density[:, inside].sum(axis=1) * (frequencies[1] - frequencies[0]))
-        empty = np.argwhere(~(powers[-1] > 0))
+        empty = np.argwhere(~(powers[-1] > rounding))
         if len(empty):
             channel, segment = empty[0]
             raise ValueError(
