@@ -115,12 +115,12 @@ def covariance_of_bag(
         0 unless the kind is "low_rank".
     """
     n, d = bag.shape
+    centred = bag - bag[0]  # exact zeros for equal observations, whose rounded mean may be another
+    centred -= centred.mean(axis=0)
     a = 0.0 if shrinkage is None else shrinkage
     if isinstance(a, str):
-        from sklearn.covariance import ledoit_wolf_shrinkage  # slow to import, seldom needed
-
-        a = float(ledoit_wolf_shrinkage(bag))
-    centred = (bag - bag.mean(axis=0)) / np.sqrt((n - 1) * (n if of == "mean" else 1))
+        a = _ledoit_wolf_share(centred)
+    centred /= np.sqrt((n - 1) * (n if of == "mean" else 1))
     added = a * float(np.square(centred).sum()) / d
     if a:
         centred *= np.sqrt(1.0 - a)
@@ -133,6 +133,16 @@ def covariance_of_bag(
     kept = scales > scales[0] * max(centred.shape) * np.finfo(np.float64).eps
     rank = min(np.count_nonzero(kept), n - 1)
     return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T), added
+
+
+def _ledoit_wolf_share(centred: Array) -> float:
+    """Return the share of the identity, which depends on no unit and is 0 to 1 but for rounding."""
+    from sklearn.covariance import ledoit_wolf_shrinkage  # slow to import, seldom needed
+
+    largest = np.abs(centred).max()
+    if largest == 0.0:
+        return 0.0
+    return min(max(float(ledoit_wolf_shrinkage(centred / largest)), 0.0), 1.0)
 
 
 def estimate_covariances(
