@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from halosvm.gaussians import Gaussians
 from halosvm.mixtures import as_examples
+from halosvm.user_warning import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +57,10 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names
-        y = column_or_1d(y, warn=True)
+        shape, y = np.shape(y), column_or_1d(y)
+        if len(shape) > 1:
+            message = f"y is a column-vector of shape {shape}; pass y.ravel()"
+            warn_user(message, DataConversionWarning)
         assert_all_finite(y, input_name="y")
         if len(y) != len(data):
             raise ValueError(f"y has {len(y)} values, X has {len(data)} rows")
