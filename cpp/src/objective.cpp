@@ -43,6 +43,8 @@ Objective::Objective(Gaussians data, Labels labels, const double* weights, doubl
                        check::text(totals(code)));
   }
   weight_scale_ = 1.0 / totals.sum();
+  weight_unit_ = std::ldexp(1.0, -std::ilogb(totals.sum()));
+  total_ = totals.sum() * weight_unit_;
 }
 
 Objective::Workspace::Workspace(const Objective& objective, Index rows, Index n_problems)
@@ -53,6 +55,7 @@ Objective::Workspace::Workspace(const Objective& objective, Index rows, Index n_
       slope_s2_(n_problems, rows),
       sign_(n_problems, rows),
       weight_(rows),
+      unscaled_(rows),
       means_(static_cast<std::size_t>(rows * objective.n_features())),
       covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))) {}
 
@@ -80,7 +83,11 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
                           Workspace& work, Gradient& sum) const {
   const ConstMatrixMap X = margins(rows, first, W, b, work);
   auto c = work.weight_.head(rows.count).transpose().array();
-  for (Index i = 0; i < rows.count; ++i) c(i) = scale * weight(rows[i]);
+  auto unscaled = work.unscaled_.head(rows.count).transpose().array();
+  for (Index i = 0; i < rows.count; ++i) {
+    c(i) = scale * weight(rows[i]);
+    unscaled(i) = unscaled_weight(rows[i]);
+  }
   for (Index k = 0; k < W.rows(); ++k) {
     double* value = work.value_.row(k).data();
     double* slope_m = work.slope_m_.row(k).data();
@@ -91,7 +98,7 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
     a *= -c * work.sign_.row(k).head(rows.count).array();
     work.slope_s2_.row(k).head(rows.count).array() *= c;
     sum.curvature(k) += work.slope_s2_.row(k).head(rows.count).sum();
-    sum.value(k) += (c * work.value_.row(k).head(rows.count).array()).sum();
+    sum.value(k) += (unscaled * work.value_.row(k).head(rows.count).array()).sum();
     sum.intercept(k) += a.sum();
   }
   add_weighted_rows(X, work.slope_m_.topLeftCorner(W.rows(), rows.count), sum.coef);
@@ -128,7 +135,7 @@ void Objective::reduce(Gradient& sum, const Body& body) const {
 
 void Objective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Gradient& out) const {
   reduce(out, [&](const Rows& rows, Workspace& work, Gradient& sum) { add_block(rows, 0, W, b, 1.0, work, sum); });
-  out.value += 0.5 * regularisation_ * W.rowwise().squaredNorm();
+  out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
   out.coef += regularisation_ * W;
   if (!fit_intercept_) out.intercept.setZero();
 }
@@ -182,8 +189,9 @@ Vector Objective::value_at_zero() const {
   Vector positive = Vector::Zero(n_problems());
   const Rows all = rows(0, n_samples());
   for (Index i = 0; i < all.count; ++i) {
-    for (Index k = 0; k < n_problems(); ++k) positive(k) += sign(all[i], k) > 0.0 ? weight(all[i]) : 0.0;
+    for (Index k = 0; k < n_problems(); ++k) positive(k) += sign(all[i], k) > 0.0 ? unscaled_weight(all[i]) : 0.0;
   }
+  positive /= total_;
   return 2.0 * positive.cwiseMin(Vector::Ones(n_problems()) - positive);
 }
 
@@ -199,6 +207,7 @@ Objective Objective::sampled(std::vector<Index> rows) const {
   double total = 0.0;
   for (const Index row : rows) total += weight(row);
   part.weight_scale_ = weight_scale_ / total;
+  part.total_ = total_ * total;
   part.sample_ = std::make_shared<const std::vector<Index>>(std::move(rows));
   return part;
 }

@@ -238,11 +238,13 @@ def _quadratic_moments(
         M = (Z.mean.T * c) @ Z.mean + _weighted_sum(Z.covariances, c)
         M *= np.outer(gamma, gamma)
         k = 2.0 * kernel.coef0 * gamma * (c @ Z.mean)
-        product = X.mean @ M
-        v = 2.0 * product + k
-        trace, squared, slope = _traces(X.covariances, M, v)
-        means[:, p] = trace + np.einsum("nd,nd->n", product, X.mean) + X.mean @ k
-        variances[:, p] = 2.0 * squared + slope
+        for rows in _blocks(n, d):  # between which signals are heeded
+            x = X.mean[rows]
+            product = x @ M
+            v = 2.0 * product + k
+            trace, squared, slope = _traces(X.covariances[rows], M, v)
+            means[rows, p] = trace + np.einsum("nd,nd->n", product, x) + x @ k
+            variances[rows, p] = 2.0 * squared + slope
     return means, variances
 
 
@@ -264,14 +266,10 @@ def _traces(covariances: Covariances, M: Array, v: Array) -> tuple[Array, Array,
     """
     n, d = covariances.shape
     if covariances.kind == "full":
-        trace, squared, slope = np.empty(n), np.empty(n), np.empty(n)
-        for rows in _blocks(n, d):
-            S = covariances[rows].to_full()
-            MS = M @ S
-            trace[rows] = np.einsum("nii->n", MS)
-            squared[rows] = np.einsum("nij,nji->n", MS, MS)
-            slope[rows] = np.einsum("ni,nij,nj->n", v[rows], S, v[rows], optimize=True)
-        return trace, squared, slope
+        S = covariances.to_full()
+        MS = M @ S
+        squared = np.einsum("nij,nji->n", MS, MS)
+        return np.einsum("nii->n", MS), squared, np.einsum("ni,nij,nj->n", v, S, v, optimize=True)
     s = np.zeros((n, d))
     if covariances.kind != "low_rank":
         s = covariances.variances()

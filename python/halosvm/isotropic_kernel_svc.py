@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.utils.validation import check_is_fitted
 
+from halosvm.abandonable import abandonable
 from halosvm.covariances import Covariances
 from halosvm.estimator import GaussianClassifier, GaussianEstimator
 from halosvm.expansions import expansion_values
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 RANK_TOLERANCE = 1e-13  # eigenvalues of the Gram matrix below this share of the largest are dropped
 _SOLVERS = ("auto", "lbfgs", "interior_point")
-_MATRICES = 3  # at a time: the Gram matrix, and twice its size to decompose it or for the factor
+_MATRICES = (
+    5  # at a time: the Gram matrix, a copy, the eigenvectors, and twice its size to find them
+)
 
 
 class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
@@ -160,6 +162,9 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model; a fit that is interrupted leaves the estimator as it was.
+
+        LAPACK cannot be told to stop. Ctrl-C ends the fit at once nevertheless, but an
+        eigendecomposition that has begun is left behind in a thread and finished there.
 
         Parameters
         ----------
@@ -355,7 +360,7 @@ def _feature_space_variances(data: Gaussians, argument: str) -> Array:
 def _decompose_gram(X: Gaussians, n_threads: int | None, **options: Any) -> tuple[Array, Array]:
     """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
     K = expected_kernel(X, n_threads=n_threads, **options)
-    values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+    values, vectors = abandonable(lambda: np.linalg.eigh(K))
     if values[-1] <= 0.0:  # all examples lie at the origin of the feature space
         return np.ones(1), np.zeros((len(K), 1))
     kept = values > RANK_TOLERANCE * values[-1]

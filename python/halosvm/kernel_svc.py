@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
+from halosvm.abandonable import abandonable
 from halosvm.estimator import GaussianClassifier, read_targets
 from halosvm.expansions import KernelExpansion, expansion_values
 from halosvm.kernels import check_kernel, resolve_gamma
@@ -19,6 +20,7 @@ from halosvm.level2 import check_level2, resolve_tau
 from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.training_gram import require_memory, training_gram
+from halosvm.user_warning import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,6 +173,11 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     ) -> Self:
         """Fit the model; a fit that is interrupted leaves the estimator as it was.
 
+        `SVC` cannot be told to stop. Ctrl-C ends the fit at once nevertheless, but leaves `SVC`
+        behind in a thread: it goes on with the pair of classes that it is at, keeping one processor
+        busy and the Gram matrix in memory, until that is solved, `max_iter` is reached, or the
+        process ends.
+
         Parameters
         ----------
         X : Gaussians, GaussianMixtures or array-like of shape (n_samples, n_features)
@@ -192,6 +199,11 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
             If the Gram matrix would not fit into memory; nothing is computed then.
         ValueError, TypeError
             For data, labels, weights or parameters that make no sense.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the dual solver ends at `max_iter`.
         """
         with self._all_or_nothing():
             return self._fit(X, y, X_std, X_cov, sample_weight)
@@ -211,19 +223,27 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         if self.level2 is not None:
             self.tau_ = resolve_tau(self.tau, data, self._training_gram, weights)
         gram = self._training_gram(data, **self._level2(), diagonal=self.diagonal)
-        dual = SVC(
+        dual = _DualSolver(
             C=self.C,
             kernel="precomputed",
             tol=self.tol,
             max_iter=self.max_iter,
             cache_size=self.cache_size,
-        ).fit(gram, y, costs)
+        )
+        # Pairs of classes that have not begun, and columns that are not in the cache, are read from
+        # the matrix as it is: without numbers the solver finds nothing left to improve.
+        abandonable(lambda: dual.fit(gram, y, costs), lambda: gram.fill(np.nan))
         self.classes_ = classes
         self.support_ = used[dual.support_]
         self.support_gaussians_ = data[dual.support_]
         self.dual_coef_ = dual.dual_coef_
         self.intercept_ = dual.intercept_
         self.n_iter_ = int(dual.n_iter_.max())
+        if dual.fit_status_ == 1:
+            warn_user(
+                f"the dual solver ended at max_iter = {self.max_iter} before tol = {self.tol:g} "
+                "was reached; increase max_iter or tol, or standardise the features"
+            )
         self._pairs = _pair_coefficients(dual.dual_coef_, dual.n_support_)
         return self
 
@@ -358,6 +378,13 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     def _level2(self) -> dict[str, Any]:
         """Return the options of the level-2 kernel, if there is one."""
         return {} if self.tau_ is None else {"level2": "gaussian", "tau": self.tau_}
+
+
+class _DualSolver(SVC):  # type: ignore[misc]
+    """`SVC` that leaves the warning to its caller, whose own caller it should name."""
+
+    def _warn_from_fit_status(self) -> None:
+        pass
 
 
 def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:

@@ -92,12 +92,10 @@ def covariance_of_bag(
         0 unless the kind is "low_rank".
     """
     n, d = bag.shape
+    _, deviations = centred(bag)
     a = 0.0 if shrinkage is None else shrinkage
     if isinstance(a, str):
-        from sklearn.covariance import ledoit_wolf_shrinkage  # slow to import, seldom needed
-
-        a = float(ledoit_wolf_shrinkage(bag))
-    _, deviations = centred(bag)
+        a = _ledoit_wolf_share(deviations)
     deviations /= np.sqrt((n - 1) * (n if of == "mean" else 1))
     added = a * float(np.square(deviations).sum()) / d
     if a:
@@ -111,6 +109,16 @@ def covariance_of_bag(
     kept = scales > scales[0] * max(deviations.shape) * np.finfo(np.float64).eps
     rank = min(np.count_nonzero(kept), n - 1)
     return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T), added
+
+
+def _ledoit_wolf_share(deviations: Array) -> float:
+    """Return the share of the identity, which depends on no unit and is 0 to 1 but for rounding."""
+    from sklearn.covariance import ledoit_wolf_shrinkage  # slow to import, seldom needed
+
+    largest = np.abs(deviations).max()
+    if largest == 0.0:
+        return 0.0
+    return min(max(float(ledoit_wolf_shrinkage(deviations / largest)), 0.0), 1.0)
 
 
 def estimate_covariances(

@@ -5,11 +5,9 @@ Gaussians and labels enter; coefficients, class labels, decision values and thei
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from halosvm import _core
@@ -18,6 +16,7 @@ from halosvm.linear_model import LinearModel
 from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.subspace import require_fraction, require_mean
 from halosvm.targets import encode_labels, raw_weights
+from halosvm.user_warning import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -262,7 +261,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         self.status_ = result["message"]
         complaint = self._complaint(result)
         if complaint:
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
+            warn_user(complaint)
         return self
 
     def _minimize(self, objective: _core.Objective, coef: Array, intercept: Array) -> _core.Result:

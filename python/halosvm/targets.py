@@ -6,11 +6,13 @@ import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from halosvm import reading
+from halosvm.user_warning import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
 def read_labels(y: Any, n_samples: int) -> NDArray[Any]:
     """Read the labels of examples that scikit-learn has not seen."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    shape = np.shape(y)
+    labels: NDArray[Any] = column_or_1d(y)
+    if len(shape) > 1:
+        warn_user(f"y is a column-vector of shape {shape}; pass y.ravel()", DataConversionWarning)
     assert_all_finite(labels, input_name="y")
     if len(labels) != n_samples:
         raise ValueError(f"y has {len(labels)} values, X has {n_samples} rows")
@@ -44,6 +49,8 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
         types = ", ".join(sorted({type(label).__name__ for label in y}))
         raise TypeError(f"y has labels that cannot be sorted, of the types {types}") from None
     labels = classes.tolist()
+    if isinstance(labels[0], bytes):
+        raise TypeError(f"y has labels that are bytes, such as {labels[0]!r}; decode them")
     if y.dtype != object:
         check_classification_targets(y)
     elif all(isinstance(label, numbers.Real) for label in labels):
@@ -86,8 +93,7 @@ def raw_weights(
         if bad.size:
             row = bad[0]
             raise ValueError(f"sample_weight row {row} is {weights[row]:g}; a weight must be >= 0")
-        if len(np.unique(codes[weights > 0])) < len(classes):
-            raise ValueError("sample_weight leaves a class without positive weight")
+        _require_weight(classes, codes, weights, "sample_weight")
     if class_weight is None:
         return weights
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -95,7 +101,26 @@ def raw_weights(
         factors = per_class.sum() / (len(classes) * per_class)
     else:
         factors = compute_class_weight(class_weight, classes=classes, y=classes)
-        if not np.all((factors > 0) & np.isfinite(factors)):
-            raise ValueError(f"class_weight must be positive and finite, got {factors}")
-    scaled: Array = factors[codes] if weights is None else factors[codes] * weights
+        bad = np.flatnonzero(~((factors > 0) & np.isfinite(factors)))
+        if bad.size:
+            label, factor = classes.tolist()[bad[0]], factors[bad[0]]
+            raise ValueError(
+                f"class_weight of class {label!r} is {factor:g}; it must be positive and finite"
+            )
+    if weights is None:
+        return np.asarray(factors[codes])
+    scaled: Array = factors[codes] * weights
+    _require_weight(classes, codes, scaled, "sample_weight times class_weight")
     return scaled
+
+
+def _require_weight(
+    classes: NDArray[Any], codes: NDArray[np.int16], weights: Array, argument: str
+) -> None:
+    """Raise ValueError for the first class none of whose weights is positive."""
+    lost = np.flatnonzero(np.bincount(codes[weights > 0], minlength=len(classes)) == 0)
+    if lost.size:
+        raise ValueError(
+            f"{argument} is 0 for all examples of class {classes.tolist()[lost[0]]!r}; leave them "
+            "out, or give one of them a positive weight"
+        )

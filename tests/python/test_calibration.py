@@ -1,5 +1,6 @@
 """Platt scaling against SciPy, the NumPy reference, quadrature and its closed cases."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -61,14 +62,67 @@ def test_fit_equals_the_reference(gap):
         assert fitted.offset_ == pytest.approx(b, abs=1e-6)
 
 
-def test_probabilities_do_not_depend_on_the_unit_of_the_decision_values():
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("factor", [1e-290, 1e-100, 1e-8, 1e-3, 7.0, -2.0, 1e8, 1e200, 1e305])
+def test_probabilities_do_not_depend_on_the_unit_of_the_decision_values(factor, weighted):
+    values, positive, weights = decisions()
+    weights = weights if weighted else None
+    std = np.geomspace(0.01, 100.0, len(values))
+    one = PlattScaling().fit(values, positive, weights)
+    other = PlattScaling().fit(factor * values, positive, weights)
+    np.testing.assert_allclose(
+        other.probability(factor * values), one.probability(values), rtol=1e-12
+    )
+    expected = one.probability(values, std)
+    scaled = other.probability(factor * values, abs(factor) * std)
+    np.testing.assert_allclose(scaled, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shift", [1.0, -1e3, 1e6])
+def test_probabilities_do_not_depend_on_the_origin_of_the_decision_values(shift):
     values, positive, _ = decisions()
-    one = PlattScaling().fit(values, positive)
-    for factor in (1e-3, 7.0, 1e3):
-        other = PlattScaling().fit(factor * values, positive)
-        np.testing.assert_allclose(
-            other.probability(factor * values), one.probability(values), atol=1e-4
-        )
+    values = np.round(values * 2**20) / 2**20  # so that the shift is exact
+    expected = PlattScaling().fit(values, positive).probability(values)
+    shifted = PlattScaling().fit(values + shift, positive).probability(values + shift)
+    # A f + B is a difference of numbers |A shift| that are rounded.
+    np.testing.assert_allclose(shifted, expected, rtol=1e-12 + 1e-15 * abs(shift))
+
+
+@pytest.mark.parametrize("outlier", [1e3, 1e6, 1e12])
+def test_one_decision_value_far_away_does_not_stop_the_fit_early(outlier):
+    values, positive, _ = decisions()
+    values, positive = np.r_[values, outlier], np.r_[positive, True]
+    fitted = PlattScaling().fit(values, positive)
+    point = np.array([fitted.slope_, fitted.offset_])
+    u = point[0] * values + point[1]
+    missing = targets(positive, np.ones(len(values))) - special.expit(-u)
+    design = np.column_stack([values, np.ones(len(values))])
+    curvature = (special.expit(u) * special.expit(-u) * design.T) @ design
+    gradient = missing @ design
+    gain = gradient @ np.linalg.solve(curvature, gradient)
+    assert gain < 1e-12
+
+
+@pytest.mark.parametrize("slope", [-1e-200, -1e-5, 1.0, -3.0, 1e8, -1e200])
+def test_expected_probability_of_huge_spreads_keeps_the_ratio_of_mean_to_spread(slope):
+    fitted = PlattScaling()
+    fitted.slope_, fitted.offset_ = slope, 0.7
+    for std in (1e100, 1e154, 1e155, 1e200, 1e300):
+        ratio = np.array([-3.0, -0.5, 0.0, 0.2, 2.0])
+        with mpmath.workdps(40):
+            a, s = mpmath.mpf(slope), mpmath.mpf(std)
+            u = [
+                (a * mpmath.mpf(float(m)) + mpmath.mpf(0.7))
+                / mpmath.sqrt(1 + mpmath.pi * (a * s) ** 2 / 8)
+                for m in ratio * std
+            ]
+            expected = [float(1 / (1 + mpmath.exp(v))) for v in u]
+        np.testing.assert_allclose(fitted.probability(ratio * std, std), expected, rtol=1e-13)
+
+
+def test_values_that_differ_by_less_than_any_slope_can_resolve_are_refused():
+    with pytest.raises(ValueError, match="decision has values that differ by less than 1e-300"):
+        PlattScaling().fit([0.0, 5e-324, 0.0, 5e-324], [False, True, False, True])
 
 
 def test_integer_weights_equal_duplicated_values():

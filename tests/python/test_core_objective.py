@@ -46,6 +46,19 @@ def random_weights(n, seed=2):
     return np.random.default_rng(seed).uniform(0.2, 2.0, n)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weight", [None, 1.0, 0.1, 3e-300, 7e200])
+def test_value_at_the_origin_is_exactly_one_whatever_the_number_of_examples(weight, loss):
+    for n in [*range(2, 300), 10_007]:
+        X = Gaussians(np.ones((n, 2)))
+        weights = None if weight is None else np.full(n, weight)
+        objective = core_objective(X, np.arange(n) % 2, weights, loss=loss)
+        value, _, _ = evaluate(objective, np.zeros(2), 0.0)
+        if weight in (None, 1.0):
+            assert value == 1.0, n
+        assert value == pytest.approx(1.0, rel=1e-15 + 1e-16 * n)  # a sum of rounded weights
+
+
 # (700, 9) has many blocks and chunks; rows of (30, 150) are longer than the strips that full and
 # low-rank covariances are read in; the rest is degenerate.
 @pytest.mark.parametrize(("n", "d"), [(700, 9), (30, 150), (2, 5), (40, 1)])

@@ -309,8 +309,8 @@ def test_an_early_end_warns(make_gaussians):
         ({"cache_size": "1"}, TypeError, "^cache_size must be a number, got '1'"),
         ({"n_threads": 0}, ValueError, "^n_threads must be >= 1, got 0"),
         ({"decision_function_shape": "OVO"}, ValueError, "^decision_function_shape must be one of"),
-        ({"class_weight": {1: np.nan}}, ValueError, "^class_weight must be positive and finite"),
-        ({"class_weight": {1: -1.0}}, ValueError, "^class_weight must be positive and finite"),
+        ({"class_weight": {1: np.nan}}, ValueError, "^class_weight of class 1 is nan"),
+        ({"class_weight": {1: -1.0}}, ValueError, "^class_weight of class 1 is -1"),
         ({"diagonal": "none"}, ValueError, "diagonal must be one of"),
     ],
 )

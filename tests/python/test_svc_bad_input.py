@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 
-from halosvm import Covariances, Gaussians, UncertainSVC
+from halosvm import Covariances, Gaussians, IsotropicKernelSVC, UncertainKernelSVC, UncertainSVC
 
 N, D = 12, 3
 _RNG = np.random.default_rng(0)
@@ -296,8 +296,9 @@ def test_labels_that_cannot_be_sorted_are_named_by_type(labels, message):
 
 
 def test_labels_of_bytes_are_refused():
-    with pytest.raises(TypeError, match="bytes"):
-        fit(y=np.array([b"a", b"b"])[Y])
+    for y in (np.array([b"a", b"b"])[Y], np.array([b"a", b"b"], object)[Y]):
+        with pytest.raises(TypeError, match="bytes"):
+            fit(y=y)
 
 
 def test_column_of_labels_is_taken_with_a_warning():
@@ -326,7 +327,7 @@ def test_too_many_classes_are_an_error():
         (np.zeros(N), "(?i)sample.weight.*(non-zero|positive)"),
         (np.full(N, 1e308), "sample_weight sums to inf; the sum must be positive and finite"),
         (np.full(N, 1e-320), r"weights sum to 1\.\d*e-319, which makes lambda"),
-        (Y.astype(float), "sample_weight leaves a class without positive weight"),
+        (Y.astype(float), "sample_weight is 0 for all examples of class 0; leave them out"),
         (np.ones(N - 1), r"sample_weight.shape == \(11,\), expected \(12,\)"),
         (np.ones((N, 2)), "1D array or scalar"),
         (-1.0, "sample_weight:? row 0 is -1"),
@@ -340,13 +341,27 @@ def test_weights_that_make_no_sense(weights, message):
             fit(means, sample_weight=["a"] * N)
 
 
+@pytest.mark.parametrize("labels", [["no", "yes"], [3, 7], ["no", "perhaps", "yes"]])
+def test_a_class_without_weight_is_named_by_its_label(labels):
+    y = np.array(labels)[np.arange(N) % len(labels)]
+    for estimator in (UncertainSVC(), UncertainKernelSVC(), IsotropicKernelSVC()):
+        for label in labels:
+            message = f"sample_weight is 0 for all examples of class {label!r}"
+            with pytest.raises(ValueError, match=message):
+                estimator.fit(X, y, sample_weight=(y != label).astype(float))
+    clf = UncertainSVC(class_weight={labels[0]: 1e-300})
+    message = f"sample_weight times class_weight is 0 for all examples of class {labels[0]!r}"
+    with pytest.raises(ValueError, match=message):
+        clf.fit(X, y, sample_weight=np.where(y == labels[0], 1e-300, 1.0))
+
+
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
-        ({0: -1.0}, "class_weight must be positive and finite"),
-        ({0: 0.0}, "class_weight must be positive and finite"),
-        ({1: np.nan}, "class_weight must be positive and finite"),
-        ({1: np.inf}, "class_weight must be positive and finite"),
+        ({0: -1.0}, "class_weight of class 0 is -1; it must be positive and finite"),
+        ({0: 0.0}, "class_weight of class 0 is 0; it must be positive and finite"),
+        ({1: np.nan}, "class_weight of class 1 is nan; it must be positive and finite"),
+        ({1: np.inf}, "class_weight of class 1 is inf; it must be positive and finite"),
         ({5: 1.0}, r"The classes, \[0, 1\], are not in class_weight"),
         ("even", "class_weight"),
         (3, "class_weight"),

@@ -61,6 +61,32 @@ def test_groups_are_bags_in_the_order_of_their_names(bags):
     np.testing.assert_allclose(X.covariances.values, expected.covariances.values, rtol=1e-11)
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1.0, 1e6, 1e70])
+@pytest.mark.parametrize("kind", ["full", "diagonal", "low_rank"])
+def test_every_bag_of_two_has_a_shrunk_covariance(kind, scale):
+    # Many of their shares are 0, estimated as -1e-16.
+    rng = np.random.default_rng(0)
+    bags = list(rng.normal(size=(500, 2, 3)))
+    plain = from_samples(bags, of="observations").covariances.to_full()
+    shares = np.clip([ledoit_wolf(bag)[1] for bag in bags], 0.0, 1.0)[:, None, None]
+    trace = np.einsum("nii->n", plain)[:, None, None]
+    expected = (1 - shares) * plain + shares * trace / 3 * np.eye(3)
+    scaled = [scale * bag for bag in bags]
+    X = from_samples(scaled, of="observations", kind=kind, shrinkage="ledoit_wolf")
+    found = X.covariances.to_full() / scale**2
+    if kind == "diagonal":
+        expected = expected * np.eye(3)
+    np.testing.assert_allclose(found, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["full", "diagonal", "low_rank"])
+def test_a_bag_of_equal_observations_is_certain_with_any_shrinkage(kind):
+    for shrinkage in (None, 0.5, 1.0, "ledoit_wolf"):
+        bag = np.full((3, 2), 0.1)  # whose rounded mean is another number
+        X = from_samples([bag], of="mean", kind=kind, shrinkage=shrinkage)
+        assert not X.covariances.to_full().any()
+
+
 @pytest.mark.parametrize("shrinkage", ["ledoit_wolf", 0.3, 0, 1.0])
 @pytest.mark.parametrize("kind", ["full", "diagonal", "low_rank"])
 def test_shrinkage_is_that_of_scikit_learn_on_the_unbiased_covariance(bags, kind, shrinkage):

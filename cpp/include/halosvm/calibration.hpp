@@ -20,10 +20,10 @@ struct PlattScaling {
 };
 
 /// Fits by Newton's method with a line search; the targets are drawn in from 0 and 1 by the class weights, so that
-/// separable data stay finite. With one class only, A = 0.
+/// separable data stay finite. With one class only, A = 0. f and c f + d give the same probabilities.
 /// \param decision decision values, best from cross-validation. \param positive 1 for y = 1, else 0, same length.
 /// \param weights same length, >= 0, or null for equal weights.
-/// \throws std::invalid_argument when there is no positive weight, or a value is not finite.
+/// \throws std::invalid_argument when there is no positive weight, or a value is not finite, or A would not be.
 PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights);
 
 }  // namespace halosvm

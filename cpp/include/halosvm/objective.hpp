@@ -144,11 +144,12 @@ class Objective {
     friend class Objective;
     Matrix m_, s_, value_, slope_m_, slope_s2_, sign_;
     Vector weight_;
+    Vector unscaled_;
     std::vector<double> means_, covariances_;
   };
 
-  /// Adds scale * sum over the block of c_i psi and its gradient, without the regulariser, for problems
-  /// first ... first + W.rows() - 1. Allocates nothing.
+  /// Adds the sum over the block of the unscaled weights times psi, and scale * the gradient of sum c_i psi, without
+  /// the regulariser, for problems first ... first + W.rows() - 1. Allocates nothing.
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
                  Workspace& work, Gradient& sum) const;
 
@@ -163,11 +164,15 @@ class Objective {
   /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
   template <class Body>
   void reduce(Gradient& sum, const Body& body) const;
+  /// c_i times \ref total_, exactly the given weight but for a power of two.
+  double unscaled_weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_unit_ : weight_unit_; }
 
   Gaussians data_;
   Labels labels_;
   const double* weights_;
   double weight_scale_ = 1.0;
+  double weight_unit_ = 1.0;  ///< a power of two that keeps sums of weights in range
+  double total_ = 1.0;        ///< sum of the unscaled weights: a sum divided by it is exactly 1 where all losses are
   double regularisation_;
   std::shared_ptr<const Loss> loss_;
   bool fit_intercept_;

@@ -36,6 +36,12 @@ double exp_without_two_terms(double x) {
   return x * x * p;
 }
 
+/// exp(-x) for each x. Eigen's own exp of arrays ends at 1e-308 instead of 0 where registers are short, and a sum over
+/// examples that are far away would end at its square root.
+Vector exp_of_negated(const Vector& x) {
+  return x.unaryExpr([](double value) { return std::exp(-value); });
+}
+
 /// The variance of f_p(x) = sum_j c(p, j) h_j(x) for one Gaussian x at a time.
 class Expansion {
  public:
@@ -71,7 +77,7 @@ class Expansion {
  private:
   void add_first_order(const Rows& rows, VectorRef mean) {
     values_ = weights_.middleCols(rows.begin, rows.count);
-    values_.array().rowwise() *= (-tile_.row_exponents.array()).exp().transpose();
+    values_.array().rowwise() *= exp_of_negated(tile_.row_exponents).transpose().array();
     mean += values_.rowwise().sum();
     moments_->add_gradients(values_, gradients_);
   }
@@ -80,7 +86,7 @@ class Expansion {
   void add_higher_orders(const Rows& rows, const Rows& columns, double times, VectorRef variance) {
     constexpr double small = 0.4;
     const bool all_small = tile_.first.cwiseAbs().maxCoeff() < small && tile_.rest.cwiseAbs().maxCoeff() < small;
-    const Vector scales = (-tile_.column_exponents.array()).exp();
+    const Vector scales = exp_of_negated(tile_.column_exponents);
     for (Index i = 0; i < rows.count; ++i) {
       double* __restrict first = tile_.first.row(i).data();
       const double* __restrict rest = tile_.rest.row(i).data();

@@ -364,9 +364,11 @@ def fit_platt(f: ArrayLike, positive: ArrayLike, weights: Weights = None) -> tup
     Newton's method (Lin, Lin, Weng 2007) for sum_i weights_i [t_i u_i + log(1 + exp(-u_i))] with
     u_i = A f_i + B, t = (N+ + 1)/(N+ + 2) and 1/(N- + 2) for the classes of weight N+ and N-.
     """
-    positive, ones = np.asarray(positive, dtype=bool), np.ones(np.size(f))
-    c = ones if weights is None else np.asarray(weights, dtype=np.float64)
-    design = np.column_stack([f, ones])
+    positive, given = np.asarray(positive, dtype=bool), np.asarray(f, dtype=np.float64)
+    c = np.ones(np.size(f)) if weights is None else np.asarray(weights, dtype=np.float64)
+    centre = np.average(given, weights=c)
+    width = np.abs(given - centre).max() or 1.0
+    design = np.column_stack([(given - centre) / width, np.ones(np.size(f))])
     n_pos, n_neg = c[positive].sum(), c[~positive].sum()
     target = np.where(positive, (n_pos + 1.0) / (n_pos + 2.0), 1.0 / (n_neg + 2.0))
 
@@ -378,14 +380,15 @@ def fit_platt(f: ArrayLike, positive: ArrayLike, weights: Weights = None) -> tup
     for _ in range(100):
         p, q = expit(-design @ params), expit(design @ params)
         gradient = (c * (target - p)) @ design
-        if np.abs(gradient).max() < 1e-5:
+        hessian = (c * p * q * design.T) @ design
+        step = -np.linalg.solve(hessian + 1e-12 * np.trace(hessian) * np.eye(2), gradient)
+        if -gradient @ step < 1e-24 * c.sum():
             break
-        hessian = (c * p * q * design.T) @ design + 1e-12 * np.eye(2)
-        step, value, size = -np.linalg.solve(hessian, gradient), cost(params), 1.0
-        while size > 1e-10 and cost(params + size * step) >= value + 1e-4 * size * gradient @ step:
+        value, size = (1.0 + 1e-15) * cost(params), 1.0
+        while size > 1e-10 and cost(params + size * step) > value + 1e-4 * size * gradient @ step:
             size *= 0.5
         params = params + size * step
-    return float(params[0]), float(params[1])
+    return float(params[0] / width), float(params[1] - params[0] * centre / width)
 
 
 def platt_probability(f: ArrayLike, a: float, b: float) -> Array:
