@@ -1,0 +1,72 @@
+"""The verdict on a fit: is its certificate true, and is its objective that of its model?
+
+In:  a Problem; coefficients, intercept, objective and certified suboptimality of a fit.
+Out: a Verdict, with the gap that the judge can prove.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .certain import minimise_certain
+from .newton import LD, Smoothed
+
+MARGIN = 1e-9  # relative: a thousandth of the default tol, a thousand times the rounding of a sum
+
+
+@dataclass
+class Verdict:
+    """What is proved about a fit. Numbers are relative to the optimum or the objective."""
+
+    certificate: str  # "true", "false", or "open" when the judge could prove neither
+    excess: float  # how far the claimed bound lies above the least value found
+    objective_error: float
+    objective_true: bool
+    gap: float  # a bound of (J - J*) / J* of the model
+    representable: bool | None = None  # whether doubles hold a model of gap below tol
+
+
+def judge(problem, w, b, objective, suboptimality, *, tol=1e-6):
+    """Return the Verdict of one fit."""
+    value, rounding = problem.objective(w, b)
+    error = abs(LD(objective) - value)
+    claimed = LD(objective) / (1 + LD(suboptimality))
+    smoothed = Smoothed(problem)
+    scaled = np.append(np.asarray(w).astype(LD) * smoothed.unit, problem.centred_intercept(w, b))
+    best = {"value": value, "bound": LD(0), "u": scaled}
+    certified = suboptimality <= tol
+
+    def done(u, found, bound):
+        if found < best["value"]:
+            best.update(value=found, u=u)
+        best["bound"] = max(best["bound"], bound)
+        if best["value"] + smoothed.rounding(u) < claimed * (1 - LD(MARGIN)):
+            return True
+        proved = best["bound"] >= claimed * (1 - LD(MARGIN))
+        near = certified or best["bound"] * (1 + LD(1e-8)) >= best["value"]
+        return proved and near
+
+    if problem.certain:
+        minimise_certain(smoothed, done)
+    else:
+        smoothed.minimise(done)
+    low = best["bound"]
+    least = best["value"] + smoothed.rounding(best["u"])
+    certificate = "open"
+    if low >= claimed * (1 - LD(MARGIN)):
+        certificate = "true"
+    elif least < claimed * (1 - LD(MARGIN)):
+        certificate = "false"
+    verdict = Verdict(
+        certificate,
+        float(claimed / best["value"] - 1),
+        float(error / value) if value > 0 else float(error),
+        bool(error <= LD(MARGIN) * value + rounding),
+        float(value / low - 1) if low > 0 else np.inf,
+    )
+    if not certified and low > 0:
+        model = problem.round_to_model(best["u"][:-1] / smoothed.unit, best["u"][-1])
+        if not problem.fit_intercept:
+            model = model[0], 0.0
+        verdict.representable = bool(problem.objective(*model)[0] <= low * (1 + tol / 2))
+    return verdict
