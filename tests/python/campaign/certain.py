@@ -62,8 +62,7 @@ def minimise_certain(smoothed, done, iterations=60):
         length = min(LD(1), LD(0.995) * longest(dalpha, dgap, dxi))
         u, alpha = u + length * du, alpha + length * dalpha
         gap_of, xi = gap_of + length * dgap, xi + length * dxi
-        look = smoothed.look(u)
-        value = smoothed.value(u, look, LD(0))
+        value = ridge @ u**2 / 2 + c @ np.maximum(1 - rows @ u, 0)
         bound = smoothed.dual(np.clip(alpha / c, 0, 1), np.zeros((n, size - 1), LD))
         if done(u, value, bound):
             return

@@ -4,9 +4,11 @@ In:  a Problem.
 Out: ever better points and, by weak duality, ever better bounds of min J from below.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from .problem import LD, ROOT_TWO_PI, cdf, expected_hinge
+from .normal import LD, cdf, coarse_cdf, expected_hinge, hinge_parts
 
 
 def solve_positive(matrix, right):
@@ -27,6 +29,19 @@ def solve_positive(matrix, right):
     return scale * x
 
 
+class Point(NamedTuple):
+    """A point u: margin deficits m, variances, q = S w, s with its floor, phi, Phi, smoothed J."""
+
+    u: np.ndarray
+    m: np.ndarray
+    variance: np.ndarray
+    q: np.ndarray
+    s: np.ndarray
+    density: np.ndarray
+    theta: np.ndarray
+    value: LD
+
+
 class Smoothed:
     """J in u = (w * unit, intercept of centred means), with sqrt(s^2 + floor^2) in place of s."""
 
@@ -45,8 +60,8 @@ class Smoothed:
         self.side = np.column_stack([problem.side / unit, np.full(n, self.free)])
         self.signed = self.y[:, None] * self.side
 
-    def look(self, u):
-        """Return margin deficits m, variances s^2, and q = S w of all examples."""
+    def at(self, u, floor):
+        """Return all that is known of the point u with that floor."""
         n, rank, d = self.shape
         w = u[:-1]
         m = 1 - self.signed @ u
@@ -58,29 +73,35 @@ class Smoothed:
         if self.has_diagonal:
             r = self.V * w
             variance, q = variance + r @ w, q + r
-        return m, variance, q
+        return self.with_floor(u, m, variance, q, floor)
 
-    def value(self, u, look, floor):
-        """J with that floor."""
-        m, variance, _ = look
-        ridge = self.ridge @ u[:-1] ** 2 / 2
-        return ridge + self.c @ expected_hinge(m, np.sqrt(variance + floor**2))
+    def with_floor(self, u, m, variance, q, floor):
+        """Return the same point with another floor."""
+        s = np.sqrt(variance + floor**2)
+        loss, density, theta = hinge_parts(m, s, coarse_cdf if floor > 1e-5 else cdf)
+        value = self.ridge @ u[:-1] ** 2 / 2 + self.c @ loss
+        return Point(u, m, variance, q, s, density, theta, value)
+
+    def value(self, point):
+        """J itself."""
+        return self.ridge @ point.u[:-1] ** 2 / 2 + self.c @ expected_hinge(
+            point.m, np.sqrt(point.variance)
+        )
 
     def rounding(self, u):
         """Bound of the rounding error of J at u, in longdoubles."""
         return LD(4e-19) * len(u) * (1 + self.c @ (np.abs(self.side) @ np.abs(u)))
 
-    def step(self, u, look, floor, damping):
-        """Newton's step with the Hessian plus a multiple of I, and the slope of J along it."""
-        m, variance, q = look
-        n, rank, _ = self.shape
-        s = np.sqrt(variance + floor**2)
-        z = m / s
-        curve = self.c * np.exp(-z * z / 2) / ROOT_TWO_PI / s
-        gradient = -(self.c * cdf(z)) @ self.signed
-        gradient[:-1] += self.ridge * u[:-1] + curve @ q
+    def step(self, point, damping):
+        """Newton's step with the Hessian plus a multiple of I, the slope of J along it, and what
+        the gradient costs the bound from below.
+        """
+        rank, s, q = self.shape[1], point.s, point.q
+        curve = self.c * point.density / s
+        gradient = -(self.c * point.theta) @ self.signed
+        gradient[:-1] += self.ridge * point.u[:-1] + curve @ q
         a = -self.signed
-        a[:, :-1] -= (z / s)[:, None] * q
+        a[:, :-1] -= (point.m / s**2)[:, None] * q
         hessian = (a.T * curve) @ a
         if self.has_factors:
             hessian[:-1, :-1] += (self.F.T * np.repeat(curve, rank)) @ self.F
@@ -91,16 +112,11 @@ class Smoothed:
         diagonal[-1] += 1 - self.free + LD(1e-300)
         diagonal += damping
         step = -solve_positive(hessian, gradient)
-        return step, gradient @ step
+        return step, gradient @ step, (gradient[:-1] ** 2 / self.ridge).sum() / 2
 
-    def lower_bound(self, look, floor):
+    def lower_bound(self, point):
         """The dual objective at theta = Phi(m / s), v = phi(m / s) S^1/2 w / s: at most min J."""
-        m, variance, q = look
-        s = np.sqrt(variance + floor**2)
-        z = m / s
-        theta = cdf(z)
-        curve = np.exp(-z * z / 2) / ROOT_TWO_PI / s
-        return self.dual(theta, curve[:, None] * q)
+        return self.dual(point.theta, (point.density / point.s)[:, None] * point.q)
 
     def dual(self, theta, pull):
         """The dual objective, after the heavier side has been made as light as the other."""
@@ -120,38 +136,50 @@ class Smoothed:
         The margins of examples at the kink are proportional to the floor, so that a straight line
         through the last two minimisers leads near the next.
         """
-        u, floor, last = np.zeros(self.shape[2] + 1, LD), LD(1), None
-        look = self.look(u)
+        floor, last = LD(1), None
+        point = self.at(np.zeros(self.shape[2] + 1, LD), floor)
         while floor > smallest:
-            u, look = self._descend(u, look, floor)
-            value, bound = self.value(u, look, LD(0)), self.lower_bound(look, floor)
-            if done(u, value, bound):
+            point = self._descend(point, floor)
+            u = point.u
+            if done(u, self.value(point), self.lower_bound(point)):
                 return
-            here, next_floor = (u, floor), floor * LD(0.1)
+            before, floor = floor, floor * LD(0.1)
+            point = self.with_floor(u, point.m, point.variance, point.q, floor)
             if last is not None:
-                guess = u + (u - last[0]) * ((next_floor - floor) / (floor - last[1]))
-                seen = self.look(guess)
-                if self.value(guess, seen, next_floor) < self.value(u, look, next_floor):
-                    u, look = guess, seen
-            last, floor = here, next_floor
+                line = (u - last[0]) / (before - last[1])
+                guess = self.at(u + line * (floor - before), floor)
+                if guess.value < point.value:
+                    point = guess
+            last = u, before
 
-    def _descend(self, u, look, floor):
-        """Newton's method, damped where J is so flat that its step leads too far."""
-        value, damping = self.value(u, look, floor), LD(0)
+    def _descend(self, point, floor):
+        """Newton's method, damped where J is so flat that its step leads too far.
+
+        At last, where J no longer tells points apart, steps count that lessen the gradient.
+        """
+        damping, least, best = LD(0), LD(np.inf), point
+        tight = LD(1e-2) if floor > 1e-5 else LD(1e-4)
         for _ in range(100):
-            step, slope = self.step(u, look, floor, damping)
-            if -slope < LD(1e-6) * min(floor, value) and damping <= floor:
-                return u + step, self.look(u + step)
+            step, slope, loss = self.step(point, damping)
+            if not np.isfinite(loss + slope):
+                break
+            flat = -slope < LD(1e-15) * point.value
+            if loss < least:
+                least, best = loss, point
+            elif flat and damping == 0:
+                break
+            enough = min(floor, point.value)
+            if loss < tight * enough and -slope < tight * enough:
+                break
             for length in (LD(1), LD(0.5), LD(0.25)):
-                trial = u + length * step
-                seen = self.look(trial)
-                there = self.value(trial, seen, floor)
-                if there <= value + LD(1e-3) * length * slope:
-                    u, look, value = trial, seen, there
+                trial = self.at(point.u + length * step, floor)
+                drop = LD(1e-3) * length * slope
+                if trial.value <= point.value + drop or (flat and length == 1):
+                    point = trial
                     damping = damping / 20 if damping > 1e-12 else LD(0)
                     break
             else:
                 if damping > 1e12:
                     break
                 damping = max(10 * damping, LD(1e-6))
-        return u, look
+        return best

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
-LD = np.longdouble
+from .normal import LD, expected_hinge
+
 EPS = np.finfo(np.float64).eps
-ROOT_TWO_PI = np.sqrt(2 * LD(np.pi))
 
 
 def to_fraction(value):
@@ -25,24 +24,6 @@ def from_fraction(value):
     """Return the longdouble next to a rational, but for its last bit."""
     high = float(value)
     return LD(high) + LD(float(value - Fraction(high)))
-
-
-def expected_hinge(m, s):
-    """E max(0, m + s Z) = max(0, m) + s h(|m| / s), each term positive: relative error 1e-13.
-
-    h(t) = phi(t) (1 - t Phi(-t) / phi(t)) of z in doubles: the digits that matter are those of m.
-    """
-    positive = s > 0
-    t = np.abs(m) / np.where(positive, s, 1)
-    near = np.minimum(t, 1e3).astype(np.float64)
-    tail = np.exp(-0.5 * near**2) * (1.0 - near * np.sqrt(np.pi / 2) * erfcx(near / np.sqrt(2)))
-    tail = np.maximum(tail / np.sqrt(2 * np.pi), 0.0)
-    return np.maximum(m, 0) + np.where(positive & (t < 1e3), s * tail, 0)
-
-
-def cdf(z):
-    """Phi of longdoubles, to the accuracy of doubles."""
-    return ndtr(np.clip(z, -1e3, 1e3).astype(np.float64)).astype(LD)
 
 
 @dataclass
