@@ -130,7 +130,7 @@ class Smoothed:
         force = (share * theta) @ self.signed[:, :-1] - share @ pull
         return share @ theta - (force**2 / self.ridge).sum() / 2
 
-    def minimise(self, done, smallest=LD(1e-19)):
+    def minimise(self, done, factor=0.1, tight=1e-4, smallest=1e-19):
         """Follow the minimisers as the floor falls, until done(u, J(u), bound) says so.
 
         The margins of examples at the kink are proportional to the floor, so that a straight line
@@ -139,11 +139,11 @@ class Smoothed:
         floor, last = LD(1), None
         point = self.at(np.zeros(self.shape[2] + 1, LD), floor)
         while floor > smallest:
-            point = self._descend(point, floor)
+            point = self._descend(point, floor, LD(tight))
             u = point.u
             if done(u, self.value(point), self.lower_bound(point)):
-                return
-            before, floor = floor, floor * LD(0.1)
+                return True
+            before, floor = floor, floor * LD(factor)
             point = self.with_floor(u, point.m, point.variance, point.q, floor)
             if last is not None:
                 line = (u - last[0]) / (before - last[1])
@@ -151,19 +151,20 @@ class Smoothed:
                 if guess.value < point.value:
                     point = guess
             last = u, before
+        return False
 
-    def _descend(self, point, floor):
+    def _descend(self, point, floor, tight):
         """Newton's method, damped where J is so flat that its step leads too far.
 
         At last, where J no longer tells points apart, steps count that lessen the gradient.
         """
         damping, least, best = LD(0), LD(np.inf), point
-        tight = LD(1e-2) if floor > 1e-5 else LD(1e-4)
+        tight = max(tight, LD(1e-2)) if floor > 1e-5 else tight
         for _ in range(100):
             step, slope, loss = self.step(point, damping)
             if not np.isfinite(loss + slope):
                 break
-            flat = -slope < LD(1e-15) * point.value
+            flat = -slope < LD(1e-12) * point.value
             if loss < least:
                 least, best = loss, point
             elif flat and damping == 0:

@@ -43,7 +43,7 @@ def cdf(z):
         power = -power * h / (order + 1)
         total = total + polynomial * power
     value = _grid()[(k + LIMIT * STEPS).astype(int)] + pdf(point) * total
-    far = np.abs(z) > LIMIT
+    far = (z < -5) | (z > LIMIT)  # where doubles are as accurate
     if far.any():
         value[far] = ndtr(np.clip(z[far], -1e3, 1e3).astype(np.float64))
     return value

@@ -46,12 +46,14 @@ class Problem:
     slack: float = 0.0
     c: np.ndarray = field(init=False)
     lam: LD = field(init=False)
+    total: LD = field(init=False)
 
     def __post_init__(self):
         n, d = self.X.shape
         weights = np.ones(n) if self.weights is None else np.asarray(self.weights)
-        self.c = weights.astype(LD) / weights.astype(LD).sum()
-        self.lam = 1 / (LD(self.C) * weights.astype(LD).sum())
+        self.total = weights.astype(LD).sum()
+        self.c = weights.astype(LD) / self.total
+        self.lam = 1 / (LD(self.C) * self.total)
         used = weights > 0
         self.c = self.c[used]
         self.X, self.y = self.X[used], np.where(self.y > 0, 1, -1)[used]
@@ -74,7 +76,7 @@ class Problem:
 
     def centred_intercept(self, w, b):
         """b + w'centre, exact but for the last bit of a longdouble."""
-        terms = (Fraction(float(a)) * Fraction(float(x)) for a, x in zip(w, self.centre))
+        terms = (Fraction(float(a)) * Fraction(float(x)) for a, x in zip(w, self.centre, strict=True))
         return from_fraction(sum(terms, Fraction(float(b))))
 
     def objective(self, w, b):
@@ -94,18 +96,47 @@ class Problem:
         low = self.c @ expected_hinge(m, np.sqrt(np.maximum(variance - error, 0)))
         return value, high - low
 
-    def exact_hinge_objective(self, w, b):
-        """J of any model of certain data, as a rational."""
-        assert self.certain
-        w, b = [to_fraction(LD(v)) for v in w], to_fraction(LD(b))
+    def exact_hinge_objective(self, w, beta):
+        """J of (w, intercept of centred means) on certain data, as a rational."""
+        w, beta = [to_fraction(v) for v in w], to_fraction(beta)
+        centre = [Fraction(float(v)) for v in self.centre]
         total = to_fraction(self.lam) / 2 * sum(v * v for v in w)
-        for c, x, y in zip(self.c, self.X, self.y, strict=True):
-            score = sum((v * Fraction(float(a)) for v, a in zip(w, x, strict=True)), b)
+        for c, x, y in zip(self.c, self.X.astype(LD), self.y, strict=True):
+            centred = [to_fraction(v) - a for v, a in zip(x, centre, strict=True)]
+            score = sum((v * x for v, x in zip(w, centred, strict=True)), beta)
             total += to_fraction(c) * max(Fraction(0), 1 - int(y) * score)
         return total
 
     def round_to_model(self, w, beta):
         """Return the model in doubles next to (w, intercept of centred means)."""
         rounded = w.astype(np.float64)
-        shift = sum(Fraction(float(a)) * Fraction(float(x)) for a, x in zip(rounded, self.centre))
+        shift = sum(Fraction(float(a)) * Fraction(float(x)) for a, x in zip(rounded, self.centre, strict=True))
         return rounded, float(to_fraction(beta) - shift)
+
+    def reduced(self):
+        """Return a problem of the same minimum and few features: those without any variance count
+        only by their span.
+        """
+        noisy = self.V.any(axis=0) | self.F.any(axis=(0, 1))
+        if (~noisy).sum() <= len(self.X):
+            return self
+        basis = []
+        for row in self.side[:, ~noisy]:
+            rest = row
+            for _ in range(3):  # Gram-Schmidt, again against rounding
+                for other in basis:
+                    rest = rest - (other @ rest) * other
+            norm = np.sqrt(rest @ rest)
+            if norm > LD(1e-16) * np.sqrt(row @ row):
+                basis.append(rest / norm)
+        flat = self.side[:, ~noisy] @ np.array(basis).T
+        rank = np.zeros((*self.F.shape[:2], len(basis)), LD)
+        return Problem(
+            np.hstack([self.side[:, noisy], flat]),
+            self.y,
+            float(1 / (self.lam * self.total)),
+            F=np.concatenate([self.F[:, :, noisy], rank], axis=2),
+            V=np.hstack([self.V[:, noisy], np.zeros(flat.shape, LD)]),
+            weights=self.c * self.total,
+            fit_intercept=self.fit_intercept,
+        )
