@@ -33,7 +33,7 @@ def judge(problem, w, b, objective, suboptimality, *, tol=1e-6):
     """Return the Verdict of one fit."""
     value, rounding = problem.objective(w, b)
     error = abs(LD(objective) - value)
-    claimed = LD(objective) / (1 + LD(suboptimality))
+    claimed = max(LD(objective), value - rounding) / (1 + LD(suboptimality))  # a bound of J*
     smoothed = Smoothed(problem.reduced())
     best = {"value": LD(np.inf), "bound": LD(0), "u": None}
     certified = suboptimality <= tol
