@@ -38,7 +38,8 @@ def _rare_class_of_many_features(d, **parameters):
     return _case(X, y, 1e4, {"X_std": S}, parameters, V=S.astype(np.longdouble) ** 2)
 
 
-def _far_from_the_origin(C, shift=2.0**21):
+def far_from_the_origin(C, shift=2.0**21):
+    """Eight separable points, moved by a number that keeps them exact."""
     rng = np.random.default_rng(3997)
     y = np.where(np.arange(8) % 2, 1, -1)
     X = np.round(64 * rng.normal(size=(8, 2))) / 64
@@ -74,8 +75,8 @@ NAMED = {
     "rare class, 4000 features": lambda: _rare_class_of_many_features(4000),
     "rare class, 4001 features": lambda: _rare_class_of_many_features(4001),
     "rare class, 30 features, lbfgs": lambda: _rare_class_of_many_features(30, solver="lbfgs"),
-    "offset of 2^21": lambda: _far_from_the_origin(1e6),
-    "offset of 2^30": lambda: _far_from_the_origin(1e6, 2.0**30),
+    "offset of 2^21": lambda: far_from_the_origin(1e6),
+    "offset of 2^30": lambda: far_from_the_origin(1e6, 2.0**30),
     "minimum at w = 0, some certain": _minimum_at_zero,
     "factors on 12 of 200": lambda: _few_ragged_factors(12),
     "factors on 13 of 200": lambda: _few_ragged_factors(13),

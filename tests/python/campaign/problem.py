@@ -76,7 +76,9 @@ class Problem:
 
     def centred_intercept(self, w, b):
         """b + w'centre, exact but for the last bit of a longdouble."""
-        terms = (Fraction(float(a)) * Fraction(float(x)) for a, x in zip(w, self.centre, strict=True))
+        terms = (
+            Fraction(float(a)) * Fraction(float(x)) for a, x in zip(w, self.centre, strict=True)
+        )
         return from_fraction(sum(terms, Fraction(float(b))))
 
     def objective(self, w, b):
@@ -110,7 +112,10 @@ class Problem:
     def round_to_model(self, w, beta):
         """Return the model in doubles next to (w, intercept of centred means)."""
         rounded = w.astype(np.float64)
-        shift = sum(Fraction(float(a)) * Fraction(float(x)) for a, x in zip(rounded, self.centre, strict=True))
+        shift = sum(
+            Fraction(float(a)) * Fraction(float(x))
+            for a, x in zip(rounded, self.centre, strict=True)
+        )
         return rounded, float(to_fraction(beta) - shift)
 
     def reduced(self):
