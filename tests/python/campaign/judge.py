@@ -29,6 +29,17 @@ class Verdict:
     representable: bool | None = None  # whether doubles hold a model of gap below tol
 
 
+def minimise(smoothed, done):
+    """Call done(u, J(u), bound of min J) with ever better ones, until it returns True."""
+    with np.errstate(all="ignore"):  # steps that overflow are not taken
+        if smoothed.problem.certain:
+            minimise_certain(smoothed, done)
+            return
+        for factor, tight in PASSES:
+            if smoothed.minimise(done, factor, tight):
+                return
+
+
 def judge(problem, w, b, objective, suboptimality, *, tol=1e-6):
     """Return the Verdict of one fit."""
     value, rounding = problem.objective(w, b)
@@ -48,12 +59,7 @@ def judge(problem, w, b, objective, suboptimality, *, tol=1e-6):
         near = certified or best["bound"] * (1 + LD(1e-8)) >= best["value"]
         return proved and near
 
-    if problem.certain:
-        minimise_certain(smoothed, done)
-    else:
-        for factor, tight in PASSES:
-            if smoothed.minimise(done, factor, tight):
-                break
+    minimise(smoothed, done)
     low, least = best["bound"], min(value, best["value"] + smoothed.rounding(best["u"]))
     optimum = best["u"][:-1] / smoothed.unit, best["u"][-1]
     certificate = "open"

@@ -4,19 +4,28 @@ In:  a Problem.
 Out: ever better points and, by weak duality, ever better bounds of min J from below.
 """
 
+import contextlib
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from .normal import LD, cdf, coarse_cdf, expected_hinge, hinge_parts
 
+COARSE = 1e-5  # down to this floor the arithmetic of doubles leads the way
 
-def solve_positive(matrix, right):
-    """Solve a positive definite system by Cholesky's method in longdoubles."""
+
+def solve_positive(matrix, right, *, coarse=False):
+    """Solve a positive definite system by Cholesky's method, in doubles if that is good enough."""
     size = len(right)
-    scale = 1 / np.sqrt(np.maximum(matrix.diagonal(), LD(1e-4000)))
-    A = matrix * scale[:, None] * scale
-    x = scale * right
+    scale = 1 / np.sqrt(np.maximum(matrix.diagonal(), LD("1e-4000")))
+    A, x = matrix * scale[:, None] * scale, scale * right
+    if coarse:
+        largest = max(np.abs(x).max(), LD("1e-4000"))
+        with contextlib.suppress(np.linalg.LinAlgError):
+            factor = cho_factor(A.astype(np.float64), check_finite=False)
+            solution = cho_solve(factor, (x / largest).astype(np.float64), check_finite=False)
+            return scale * largest * solution
     A = np.column_stack([A, x])
     for k in range(size):
         pivot = max(A[k, k], LD(1e-19))
@@ -78,7 +87,7 @@ class Smoothed:
     def with_floor(self, u, m, variance, q, floor):
         """Return the same point with another floor."""
         s = np.sqrt(variance + floor**2)
-        loss, density, theta = hinge_parts(m, s, coarse_cdf if floor > 1e-5 else cdf)
+        loss, density, theta = hinge_parts(m, s, coarse_cdf if floor > COARSE else cdf)
         value = self.ridge @ u[:-1] ** 2 / 2 + self.c @ loss
         return Point(u, m, variance, q, s, density, theta, value)
 
@@ -92,7 +101,7 @@ class Smoothed:
         """Bound of the rounding error of J at u, in longdoubles."""
         return LD(4e-19) * len(u) * (1 + self.c @ (np.abs(self.side) @ np.abs(u)))
 
-    def step(self, point, damping):
+    def step(self, point, damping, *, coarse=False):
         """Newton's step with the Hessian plus a multiple of I, the slope of J along it, and what
         the gradient costs the bound from below.
         """
@@ -111,7 +120,7 @@ class Smoothed:
         diagonal[:-1] += self.ridge + curve @ self.V
         diagonal[-1] += 1 - self.free + LD(1e-300)
         diagonal += damping
-        step = -solve_positive(hessian, gradient)
+        step = -solve_positive(hessian, gradient, coarse=coarse)
         return step, gradient @ step, (gradient[:-1] ** 2 / self.ridge).sum() / 2
 
     def lower_bound(self, point):
@@ -159,9 +168,9 @@ class Smoothed:
         At last, where J no longer tells points apart, steps count that lessen the gradient.
         """
         damping, least, best = LD(0), LD(np.inf), point
-        tight = max(tight, LD(1e-2)) if floor > 1e-5 else tight
+        tight = max(tight, LD(1e-2)) if floor > COARSE else tight
         for _ in range(100):
-            step, slope, loss = self.step(point, damping)
+            step, slope, loss = self.step(point, damping, coarse=floor > COARSE)
             if not np.isfinite(loss + slope):
                 break
             flat = -slope < LD(1e-12) * point.value

@@ -80,15 +80,14 @@ def run(case, kind="", seed=0, **parameters):
     record.iterations, record.status = model.n_iter_, model.status_
     record.suboptimality = model.suboptimality_
     start = time.process_time()
-    with np.errstate(all="ignore"):
-        record.verdict = judge(
-            case.problem,
-            model.coef_[0],
-            model.intercept_[0],
-            model.objective_,
-            model.suboptimality_,
-            tol=TOL,
-        )
+    record.verdict = judge(
+        case.problem,
+        model.coef_[0],
+        model.intercept_[0],
+        model.objective_,
+        model.suboptimality_,
+        tol=TOL,
+    )
     record.judging = time.process_time() - start
     return record
 
