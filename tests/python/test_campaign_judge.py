@@ -121,7 +121,7 @@ def test_lies_are_found_out_and_truths_believed(kind):
     lie = float((worse - 2 * unknown_worse) / bound) * (1 - 1e-5) - 1
     assert judge(problem, w, b + 0.1, float(worse), lie).certificate == "false"
 
-    wrong = float(value) * (1 + 1e-8 + 4 * unknown)
+    wrong = float(value) * (1 + 1e-8 + 4 * unknown) + 2 * float(problem.margin_rounding(w, b))
     assert not judge(problem, w, b, wrong, gap + 1e-7).objective_true
 
 

@@ -71,7 +71,7 @@ class QuadraticProgram:
 
 
 def minimise_certain(smoothed, done, iterations=60):
-    """Call done(u, J(u), bound) after each step, until it says so or steps lead nowhere."""
+    """Call done(u, J(u), bound) after each step, until it says so; False if steps lead nowhere."""
     program, short = QuadraticProgram(smoothed), 0
     no_pull = np.zeros((len(program.c), len(program.u) - 1), LD)
     for _ in range(iterations):
@@ -80,7 +80,8 @@ def minimise_certain(smoothed, done, iterations=60):
             break
         theta = np.clip(program.alpha / program.c, 0, 1)
         if done(program.u, program.value(), smoothed.dual(theta, no_pull)):
-            break
+            return True
         short = short + 1 if length < 1e-8 else 0
         if short > 3:
             break
+    return False

@@ -32,8 +32,7 @@ class Verdict:
 def minimise(smoothed, done):
     """Call done(u, J(u), bound of min J) with ever better ones, until it returns True."""
     with np.errstate(all="ignore"):  # steps that overflow are not taken
-        if smoothed.problem.certain:
-            minimise_certain(smoothed, done)
+        if smoothed.problem.certain and minimise_certain(smoothed, done):
             return
         for factor, tight in PASSES:
             if smoothed.minimise(done, factor, tight):
@@ -74,7 +73,7 @@ def judge(problem, w, b, objective, suboptimality, *, tol=1e-6):
         certificate,
         float(claimed / least - 1),
         float(error / value) if value > 0 else float(error),
-        bool(error <= LD(MARGIN) * value + rounding),
+        bool(error <= LD(MARGIN) * value + rounding + problem.margin_rounding(w, b)),
         float(value / low - 1) if low > 0 else np.inf,
     )
     if not certified and low > 0 and smoothed.problem is problem:

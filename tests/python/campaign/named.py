@@ -72,7 +72,6 @@ def _few_ragged_factors(count):
 NAMED = {
     "four certain points": _four_certain_points,
     "8 x 3 of rank-1 matrices": _rank_1_matrices,
-    "rare class, 4000 features": lambda: _rare_class_of_many_features(4000),
     "rare class, 4001 features": lambda: _rare_class_of_many_features(4001),
     "rare class, 30 features, lbfgs": lambda: _rare_class_of_many_features(30, solver="lbfgs"),
     "offset of 2^21": lambda: far_from_the_origin(1e6),

@@ -98,6 +98,11 @@ class Problem:
         low = self.c @ expected_hinge(m, np.sqrt(np.maximum(variance - error, 0)))
         return value, high - low
 
+    def margin_rounding(self, w, b):
+        """How far J moves by the rounding of margins to doubles, computed from centred means."""
+        sizes = np.abs(self.side) @ np.abs(np.asarray(w).astype(LD))
+        return (len(w) + 4) * EPS * (1 + abs(self.centred_intercept(w, b)) + self.c @ sizes)
+
     def exact_hinge_objective(self, w, beta):
         """J of (w, intercept of centred means) on certain data, as a rational."""
         w, beta = [to_fraction(v) for v in w], to_fraction(beta)
