@@ -43,7 +43,7 @@ def report(records, limit):
         "objective_ is not J": lambda r: r.mismatched,
         "uncertified": lambda r: r.uncertified,
         "stalled with reason": lambda r: not r.error and not r.certified and not r.uncertified,
-        "not judged": lambda r: r.verdict is not None and r.verdict.certificate == "open",
+        "not judged": lambda r: r.unjudged,
         "exception": lambda r: bool(r.error),
     }
     heads = ["false", "obj", "uncert", "stalled", "open", "error"]

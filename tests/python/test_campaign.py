@@ -18,7 +18,7 @@ def complain(records):
         "a point below the certified bound exists": lambda r: r.false,
         "objective_ is not J of the model": lambda r: r.mismatched,
         "not certified": lambda r: r.uncertified,
-        "not judged": lambda r: not r.error and r.verdict.certificate == "open",
+        "not judged": lambda r: r.unjudged,
         "an error": lambda r: bool(r.error),
     }
     lines = []

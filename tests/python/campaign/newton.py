@@ -121,7 +121,8 @@ class Smoothed:
         diagonal[-1] += 1 - self.free + LD(1e-300)
         diagonal += damping
         step = -solve_positive(hessian, gradient, coarse=coarse)
-        return step, gradient @ step, (gradient[:-1] ** 2 / self.ridge).sum() / 2
+        loss = (gradient[:-1] ** 2 / self.ridge).sum() / 2 + abs(gradient[-1])
+        return step, gradient @ step, loss
 
     def lower_bound(self, point):
         """The dual objective at theta = Phi(m / s), v = phi(m / s) S^1/2 w / s: at most min J."""

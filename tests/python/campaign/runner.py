@@ -30,6 +30,7 @@ class Record:
     seconds: float = 0.0
     judging: float = 0.0
     iterations: int = 0
+    J: float = np.nan
     suboptimality: float = np.nan
     status: str = ""
     error: str = ""
@@ -49,6 +50,11 @@ class Record:
     def mismatched(self):
         """Whether objective_ is not J of the model."""
         return self.verdict is not None and not self.verdict.objective_true
+
+    @property
+    def unjudged(self):
+        """Whether the judge proved nothing, where its digits should do: for J of 1e-14 they do not."""
+        return self.verdict is not None and self.verdict.certificate == "open" and self.J > 1e-14
 
     @property
     def uncertified(self):
@@ -78,7 +84,7 @@ def run(case, kind="", seed=0, **parameters):
             return record
         record.seconds = time.process_time() - start
     record.iterations, record.status = model.n_iter_, model.status_
-    record.suboptimality = model.suboptimality_
+    record.J, record.suboptimality = model.objective_, model.suboptimality_
     start = time.process_time()
     record.verdict = judge(
         case.problem,
