@@ -53,7 +53,7 @@ class Record:
 
     @property
     def unjudged(self):
-        """Whether the judge proved nothing, where its digits should do: for J of 1e-14 they do not."""
+        """Whether the judge proved nothing though J is above 1e-14, where its digits suffice."""
         return self.verdict is not None and self.verdict.certificate == "open" and self.J > 1e-14
 
     @property
