@@ -181,8 +181,9 @@ bool has_low_rank(const Objective& objective) {
   return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
 }
 
-/// S_i of any kind as matrices.
-std::vector<double> matrices(const Objective& objective) {
+/// S_i of any kind as matrices of unit diagonal, in which small features are not lost beside large ones.
+/// \param deviations set to the roots of the diagonals, n_samples x n_features.
+std::vector<double> correlations(const Objective& objective, Matrix& deviations) {
   const Index d = objective.n_features();
   const Covariances& covariances = objective.data().covariances();
   Vector scratch(covariances.scratch_size({1, 1}));
@@ -191,6 +192,9 @@ std::vector<double> matrices(const Objective& objective) {
     MatrixMap matrix(all.data() + i * d * d, d, d);
     covariances.add_weighted_matrices({i, 1}, Vector::Ones(1), matrix, scratch.data());
     matrix.triangularView<Eigen::StrictlyUpper>() = matrix.transpose();
+    deviations.row(i) = matrix.diagonal().cwiseSqrt().transpose();
+    const Vector inverse = deviations.row(i).transpose().unaryExpr([](double s) { return s > 0.0 ? 1.0 / s : 0.0; });
+    matrix = inverse.asDiagonal() * matrix * inverse.asDiagonal();
   }
   return all;
 }
@@ -199,7 +203,8 @@ std::vector<double> matrices(const Objective& objective) {
 class Factored {
  public:
   explicit Factored(const Objective& objective)
-      : matrices_(matrices(objective)),
+      : deviations_(objective.n_samples(), objective.n_features()),
+        matrices_(correlations(objective, deviations_)),
         factors_(truncate(FullCovariances(Table(matrices_.data(), objective.n_samples() * objective.n_features(),
                                                 objective.n_features()),
                                           objective.n_samples()),
@@ -210,10 +215,17 @@ class Factored {
                                      Table(values_.data(), 1, static_cast<Index>(values_.size())),
                                      factors_.offsets().data(), objective.n_samples(), objective.n_features())})) {
     factors_.write(values_.data());
+    double* row = values_.data();
+    for (Index i = 0; i < objective.n_samples(); ++i) {
+      const Index rank =
+          factors_.offsets()[static_cast<std::size_t>(i + 1)] - factors_.offsets()[static_cast<std::size_t>(i)];
+      for (Index j = 0; j < objective.n_features(); ++j, row += rank) VectorMap(row, rank) *= deviations_(i, j);
+    }
   }
   const Objective& objective() const { return objective_; }
 
  private:
+  Matrix deviations_;
   std::vector<double> matrices_;
   SubspaceFactors factors_;
   std::vector<double> values_;
@@ -240,6 +252,7 @@ class Attempts {
   }
 
   Index steps() const { return steps_; }
+  double value() const { return value_; }
   double lower_bound() const { return lower_; }
   const Matrix& coef() const { return coef_; }
   double intercept() const { return intercept_; }
@@ -274,19 +287,27 @@ Result run_interior_point(const Objective& objective, const Moments& about, cons
   Result result;
   result.model = LinearModel(objective.n_problems(), objective.n_features());
   Vector lower(objective.n_problems());
+  Vector value(objective.n_problems());
   for (Index k = 0; k < objective.n_problems(); ++k) {
     const Attempts problem(objective.only(k), about, settings);
     result.steps = std::max(result.steps, problem.steps());
     result.model.coef.row(k) = problem.coef();
     result.model.intercept(k) = problem.intercept();
     lower(k) = problem.lower_bound();
+    value(k) = problem.value();
   }
   result.epochs = result.steps;
   certify(objective, lower, settings, result);
   Result balanced = result;  // rounding may let the exact intercept be worse
   balanced.model.intercept = objective.exact_bias(result.model.coef, result.model.intercept);
   certify(objective, lower, settings, balanced);
-  for (Index k = 0; k < objective.n_problems(); ++k) result.take(balanced.only(k), k);
+  const Rounding rounding(objective, about);
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    result.take(balanced.only(k), k);
+    // Factors tell a spread of 0 from what cancellation leaves of w'S w.
+    const double noise = rounding.of_spreads(objective.only(k), result.only(k).model);
+    if (result.objective(k) - value(k) <= noise) result.objective(k) = std::min(result.objective(k), value(k));
+  }
   judge(settings, result);
   return result;
 }
