@@ -89,8 +89,8 @@ def dense(X):
 
 
 def exact_variance(X, Z, c, gamma):
-    """Return Var sum_j c_j E k(x, z_j) over x ~ X_0 from the definition, in sixty digits."""
-    with mpmath.workdps(60):
+    """Return Var sum_j c_j E k(x, z_j) over x ~ X_0 from the definition, in 120 digits."""
+    with mpmath.workdps(120):
         d = X.shape[1]
         g = [mpmath.sqrt(2 * mpmath.mpf(float(v))) for v in np.broadcast_to(gamma, d)]
         unit = mpmath.eye(d)
@@ -159,6 +159,33 @@ def test_variance_of_wide_factors_is_exact(support, added, scale):
     assert variance(X, Z, c, 0.5)[0, 0] == pytest.approx(
         exact_variance(X, Z, c, 0.5), rel=rel, abs=0
     )
+
+
+@pytest.mark.parametrize("scale", [2.0**power for power in (0, 10, 20, 27, 30, 40)])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("kinds", ["wide, certain", "wide, narrow", "narrow, wide", "wide, wide"])
+def test_variance_of_wide_matrices_is_exact(kinds, rank, scale):
+    rng = np.random.default_rng(rank)
+
+    def batch(n, kind):
+        F = rng.integers(-8, 9, size=(n, 3, 3)).astype(float)
+        if kind == "certain":
+            return Gaussians(rng.normal(size=(n, 3)))
+        if kind == "narrow":
+            F /= 16.0
+        else:
+            F[:, 0, 0] = 9.0
+            F[:, :, rank:] = 0.0
+            F *= scale
+        cov = Covariances.full(F @ F.transpose(0, 2, 1))
+        return Gaussians(rng.integers(-3, 4, size=(n, 3)) / 2.0, cov=cov)
+
+    kind, support = kinds.split(", ")
+    X, Z, c = batch(1, kind), batch(3, support), np.array([1.0, -0.7, 0.4])
+    expected = exact_variance(X, Z, c, 0.5)
+    # Roundings of two wide factors move what lies between them.
+    rel = 1e-9 + (1e-18 * scale if kinds == "wide, wide" else 0.0)
+    assert variance(X, Z, c, 0.5)[0, 0] == pytest.approx(expected, rel=rel, abs=1e-300)
 
 
 def test_variance_equals_the_reference_for_every_pair_of_kinds(

@@ -93,3 +93,104 @@ def test_wide_factors_along_a_feature_equal_diagonal_covariances(normalize, diag
         expected_kernel(Gaussians(X, variance=variance), **options),
         rtol=1e-10,
     )
+
+
+# -- full matrices far beyond the bandwidth ------------------------------------------------------
+
+
+def matrices(shape, scale, d, rng):
+    """Return four matrices F F' of integers times powers of two, which are exact."""
+    F = rng.integers(-8, 9, size=(4, d, d)).astype(float)
+    F[0, 0, 0] = 9.0  # no factor is 0
+    if shape == "one direction each":
+        F[:, :, 1:] = 0.0
+    elif shape == "one direction of all":
+        F[:, :, 1:] = 0.0
+        F[1:] = F[:1] * np.array([2.0, -1.0, 4.0])[:, None, None]
+    elif shape == "two directions of all":
+        F[:, :, 2:] = 0.0
+        F[1:] = F[:1] * np.array([2.0, 1.0, 4.0])[:, None, None]
+    elif shape == "wide and narrow features":
+        F[:, 1:] /= scale
+        F[:, 1:, 0] = 0.0
+    F *= scale
+    return F @ F.transpose(0, 2, 1)
+
+
+def exact_exponents(X, S, Y=None, T=None):
+    """Return -log of the kernels of exp(-|x - y|^2 / 2) in as many digits as they need."""
+    Y, T = (X, S) if Y is None else (Y, T)
+    out = np.empty((len(X), len(Y)), object)
+    with mpmath.workdps(700):
+        for i, j in np.ndindex(*out.shape):
+            B = mpmath.eye(X.shape[1]) + mpmath.matrix(S[i].tolist()) + mpmath.matrix(T[j].tolist())
+            d = mpmath.matrix(X[i].tolist()) - mpmath.matrix(Y[j].tolist())
+            out[i, j] = (mpmath.log(mpmath.det(B)) + (d.T * mpmath.lu_solve(B, d))[0]) / 2
+    return out
+
+
+SHAPES = (
+    "all directions",
+    "one direction each",
+    "one direction of all",
+    "two directions of all",
+    "wide and narrow features",
+)
+
+
+@pytest.mark.parametrize("power", [0, 10, 20, 27, 30, 40, 60, 120, 230])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("other", ["same", "certain", "diagonal", "low_rank", "narrow"])
+def test_wide_matrices_equal_mpmath(other, shape, power):
+    rng = np.random.default_rng(power)
+    scale, d = 2.0**power, 4
+    S = matrices(shape, scale, d, rng)
+    X, Y = rng.integers(-3, 4, size=(2, 4, d)) / 2.0
+    x, y, T = Gaussians(X, cov=Covariances.full(S)), None, None
+    if other == "certain":
+        y, T = Gaussians(Y), np.zeros_like(S)
+    elif other == "diagonal":
+        variances = rng.choice([0.0, 0.25, 3.0, 1024.0], size=(4, d))
+        y, T = Gaussians(Y, variance=variances), variances[:, :, None] * np.eye(d)
+    elif other == "low_rank":
+        F = scale * rng.integers(1, 5, size=(4, d, 1)).astype(float)
+        y, T = Gaussians(Y, cov=Covariances.low_rank(F)), F @ F.transpose(0, 2, 1)
+    elif other == "narrow":
+        T = matrices("all directions", 0.25, d, rng)
+        y = Gaussians(Y, cov=Covariances.full(T))
+    exact = exact_exponents(X, S) if y is None else exact_exponents(X, S, Y, T)
+    expected = np.array([[float(mpmath.exp(-v)) for v in row] for row in exact])
+    for pair, transposed in (((x, y), False), ((y, x), True)):
+        if pair[0] is None:
+            continue
+        K = expected_kernel(*pair, gamma=0.5)
+        K = K.T if transposed else K
+        seen = expected > 1e-300
+        np.testing.assert_allclose(K[seen], expected[seen], rtol=1e-10)
+        assert (K[~seen] < 1e-299).all()
+    if y is None:
+        normalised = expected_kernel(x, gamma=0.5, normalize=True)
+        own = exact.diagonal() / 2
+        with mpmath.workdps(30):
+            expected = [
+                [float(mpmath.exp(own[i] + own[j] - exact[i, j])) for j in range(4)]
+                for i in range(4)
+            ]
+        np.testing.assert_allclose(normalised, expected, rtol=1e-10, atol=1e-300)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_wide_matrices_in_units_of_a_tiny_bandwidth_equal_mpmath(shape):
+    unit, d = 2.0**-230, 4
+    rng = np.random.default_rng(0)
+    S = matrices(shape, 2.0**230, d, rng)  # 1e138 times the bandwidth
+    X = rng.integers(-3, 4, size=(4, d)) / 2.0
+    x = Gaussians(X * unit, cov=Covariances.full(S))
+    K = expected_kernel(x, gamma=0.5 / unit**2, normalize=True)
+    exact = exact_exponents(X, S / unit**2)
+    own = exact.diagonal() / 2
+    with mpmath.workdps(30):
+        expected = [
+            [float(mpmath.exp(own[i] + own[j] - exact[i, j])) for j in range(4)] for i in range(4)
+        ]
+    np.testing.assert_allclose(K, expected, rtol=1e-10, atol=1e-300)

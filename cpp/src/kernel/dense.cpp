@@ -1,14 +1,118 @@
+#include "pivoted_factor.hpp"
 #include "rule.hpp"
 
 #include <Eigen/Cholesky>
+#include <Eigen/QR>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
 
 namespace halosvm::kernels {
 namespace {
 
+struct Example {
+  const Block* block = nullptr;
+  Index row = 0;
+};
+
+/// 1/2 (log |A + F F'| + d'(A + F F')^-1 d) where A + F F' as one matrix would lose A, or one of two examples the
+/// other: everything stays in factors, which are rotated to triangles. Two examples may be wide along the same
+/// direction, and their difference there is no more than rounding, which is set to 0.
+class FactoredPair {
+ public:
+  void start(Index d) {
+    a_.setOnes(d);
+    F_.resize(d, 0);
+  }
+
+  void add(const Block& block, Index row) {
+    const Index d = block.mean.cols();
+    if (block.uniform()) {
+      a_.array() += block.variance(row, 0);
+    } else {
+      a_ += block.variance.row(row).transpose();
+    }
+    if (block.matrix.rows() > 0) append(pivoted_factor(block.matrix.middleRows(row * d, d)));
+    for (Index a = 0; a < block.rank; ++a) append(block.factor.row(a * block.mean.rows() + row).transpose());
+  }
+
+  void finish() {
+    const Index d = F_.rows();
+    const Index columns = F_.cols();
+    root_ = a_.cwiseSqrt();
+    F_.array().colwise() /= root_.array();
+    sort_rows();
+    for (Index k = 0; k < d; ++k) sorted_.row(k) = F_.row(order_[static_cast<std::size_t>(k)]);
+    basis_.compute(sorted_);
+    const Index rank = std::min(d, columns);
+    stacked_.setZero(rank + columns, columns);
+    stacked_.topRows(rank) = basis_.matrixQR().topRows(rank).template triangularView<Eigen::Upper>();
+    drop_rounding(rank);
+    stacked_.bottomRows(columns).setIdentity();
+    triangle_.compute(stacked_);
+    log_determinant_ =
+        a_.array().log().sum() + 2.0 * triangle_.matrixQR().diagonal().head(columns).array().abs().log().sum();
+  }
+
+  /// For each row of \p differences.
+  Eigen::RowVectorXd exponents(const Matrix& differences) {
+    const Index rank = std::min(F_.rows(), F_.cols());
+    rotated_.resize(F_.rows(), differences.rows());
+    for (Index k = 0; k < F_.rows(); ++k) {
+      const Index feature = order_[static_cast<std::size_t>(k)];
+      rotated_.row(k) = differences.col(feature).transpose() / root_(feature);
+    }
+    rotated_.applyOnTheLeft(basis_.householderQ().adjoint());
+    extended_.setZero(rank + F_.cols(), differences.rows());
+    extended_.topRows(rank) = rotated_.topRows(rank);
+    extended_.applyOnTheLeft(triangle_.householderQ().adjoint());
+    const auto outside = rotated_.bottomRows(F_.rows() - rank).colwise().squaredNorm();
+    return 0.5 * (outside + extended_.bottomRows(rank).colwise().squaredNorm()).array() + 0.5 * log_determinant_;
+  }
+
+ private:
+  void append(const Eigen::Ref<const Eigen::MatrixXd>& columns) {
+    F_.conservativeResize(Eigen::NoChange, F_.cols() + columns.cols());
+    F_.rightCols(columns.cols()) = columns;
+  }
+
+  /// In descending size, without which reflections would lose the small rows.
+  void sort_rows() {
+    const Vector sizes = F_.rowwise().lpNorm<Eigen::Infinity>();
+    order_.resize(static_cast<std::size_t>(F_.rows()));
+    std::iota(order_.begin(), order_.end(), Index{0});
+    std::stable_sort(order_.begin(), order_.end(), [&](Index k, Index l) { return sizes(k) > sizes(l); });
+    sorted_.resize(F_.rows(), F_.cols());
+  }
+
+  /// Sets to 0 what the rotation left of columns in directions that they do not have.
+  void drop_rounding(Index rank) {
+    const double rounding = 8.0 * static_cast<double>(F_.rows()) * std::numeric_limits<double>::epsilon();
+    for (Index c = 0; c < stacked_.cols(); ++c) {
+      auto column = stacked_.col(c).head(rank);
+      const double least = rounding * column.norm();
+      for (Index k = rank; k-- > 0 && column.tail(rank - k).norm() <= least;) column(k) = 0.0;
+    }
+  }
+
+  Vector a_;
+  Vector root_;
+  Eigen::MatrixXd F_;
+  std::vector<Index> order_;
+  Eigen::MatrixXd sorted_;
+  Eigen::ColPivHouseholderQR<Eigen::MatrixXd> basis_;
+  Eigen::MatrixXd stacked_;
+  Eigen::HouseholderQR<Eigen::MatrixXd> triangle_;
+  double log_determinant_ = 0.0;
+  Eigen::MatrixXd rotated_;
+  Eigen::MatrixXd extended_;
+};
+
 /// Full covariances of one side at least: a Cholesky factorisation of I + S_i + S_j for each pair, or, when the other
-/// side is certain, one of I + S_i for each example.
+/// side is certain, one of I + S_i for each example. Where digits cancel in it, the pair is factored with care.
 class DenseRule final : public PairRule {
  public:
   DenseRule(bool x_certain, bool y_certain) : x_certain_(x_certain), y_certain_(y_certain) {}
@@ -20,14 +124,14 @@ class DenseRule final : public PairRule {
     if (y_certain_) {
       for (Index i = 0; i < x.count; ++i) {
         checkpoint();
-        factor_one(x, i);
+        factor({&x, i});
         differences_ = y.mean.rowwise() - x.mean.row(i);
         out.row(i) = exponents();
       }
     } else if (x_certain_) {
       for (Index j = 0; j < y.count; ++j) {
         checkpoint();
-        factor_one(y, j);
+        factor({&y, j});
         differences_ = x.mean.topRows(x.count).rowwise() - y.mean.row(j);
         out.col(j) = exponents().transpose();
       }
@@ -35,10 +139,7 @@ class DenseRule final : public PairRule {
       for (Index i = 0; i < x.count; ++i) {
         for (Index j = 0; j < y.count; ++j) {
           checkpoint();
-          total_.setIdentity();
-          add(x, i);
-          add(y, j);
-          factor();
+          factor({&x, i}, {&y, j});
           differences_ = x.mean.row(i) - y.mean.row(j);
           out(i, j) = exponents()(0);
         }
@@ -47,33 +148,45 @@ class DenseRule final : public PairRule {
   }
 
  private:
-  void add(const Block& block, Index i) {
+  void add(const Example& one) {
+    if (one.block == nullptr) return;
+    const Block& block = *one.block;
     const Index d = block.mean.cols();
-    if (block.matrix.rows() > 0) total_ += block.matrix.middleRows(i * d, d);
+    if (block.matrix.rows() > 0) total_ += block.matrix.middleRows(one.row * d, d);
     if (block.uniform()) {
-      total_.diagonal().array() += block.variance(i, 0);
+      total_.diagonal().array() += block.variance(one.row, 0);
     } else {
-      total_.diagonal() += block.variance.row(i).transpose();
+      total_.diagonal() += block.variance.row(one.row).transpose();
     }
     for (Index a = 0; a < block.rank; ++a) {
-      total_.selfadjointView<Eigen::Lower>().rankUpdate(block.factor.row(a * block.mean.rows() + i).transpose());
+      const auto column = block.factor.row(a * block.mean.rows() + one.row).transpose();
+      total_.selfadjointView<Eigen::Lower>().rankUpdate(column);
     }
   }
 
-  void factor_one(const Block& block, Index i) {
+  /// Only the lower triangle is read.
+  void factor(const Example& one, const Example& other = {}) {
     total_.setIdentity();
-    add(block, i);
-    factor();
-  }
-
-  /// Only the lower triangle is read. Eigenvalues are 1 and above, apart from rounding, so that it cannot fail.
-  void factor() {
-    Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>, Eigen::Lower> in_place(total_);
-    log_determinant_ = 2.0 * total_.diagonal().array().log().sum();
+    add(one);
+    add(other);
+    diagonal_ = total_.diagonal();
+    const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>, Eigen::Lower> in_place(total_);
+    const auto pivots = total_.diagonal().array();
+    careful_ = in_place.info() != Eigen::Success || !(pivots.square() >= lost * diagonal_.array()).all();
+    if (!careful_) {
+      log_determinant_ = 2.0 * pivots.log().sum();
+      return;
+    }
+    pair_.start(total_.rows());
+    for (const Example& example : {one, other}) {
+      if (example.block != nullptr) pair_.add(*example.block, example.row);
+    }
+    pair_.finish();
   }
 
   /// 1/2 (log determinant + |C^-1 d|^2) for each of the differences, as a row.
   Eigen::RowVectorXd exponents() {
+    if (careful_) return pair_.exponents(differences_);
     solved_ = differences_.transpose();
     total_.triangularView<Eigen::Lower>().solveInPlace(solved_);
     return 0.5 * (solved_.colwise().squaredNorm().array() + log_determinant_);
@@ -81,8 +194,11 @@ class DenseRule final : public PairRule {
 
   bool x_certain_;
   bool y_certain_;
+  bool careful_ = false;
   double log_determinant_ = 0.0;
   Eigen::MatrixXd total_;
+  Vector diagonal_;
+  FactoredPair pair_;
   Matrix differences_;
   Eigen::MatrixXd solved_;
 };

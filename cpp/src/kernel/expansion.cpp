@@ -2,6 +2,7 @@
 
 #include "halosvm/check.hpp"
 #include "halosvm/kernel.hpp"
+#include "halosvm/normal.hpp"
 #include "own.hpp"
 #include "scaling.hpp"
 
@@ -17,7 +18,7 @@ using kernels::PairMoments;
 using kernels::PairTile;
 using kernels::Side;
 
-/// exp(x) - 1 - x for |x| < 0.4: no digit is lost, and compilers find the loop around it easy.
+/// exp(x) - 1 - x for |x| < \ref small: no digit is lost, and compilers find the loop around it easy.
 double exp_without_two_terms(double x) {
   double p = 1.0 / 1307674368000.0;
   p = p * x + 1.0 / 87178291200.0;
@@ -34,6 +35,17 @@ double exp_without_two_terms(double x) {
   p = p * x + 1.0 / 6.0;
   p = p * x + 0.5;
   return x * x * p;
+}
+
+constexpr double small = 0.4;
+
+/// exp(t - a), 0 below 1e-305.
+double exp_of_difference(double a, double t) {
+  constexpr double end = 702.0;
+  const double u = a - t;
+  const double inside = u < end ? (u > -end ? u : -end) : end;
+  const double power = detail::exp_minus(inside, 0.0);
+  return u < end ? power : 0.0;
 }
 
 /// exp(-x) for each x. Eigen's own exp of arrays ends at 1e-308 instead of 0 where registers are short, and a sum over
@@ -82,38 +94,35 @@ class Expansion {
     moments_->add_gradients(values_, gradients_);
   }
 
-  /// E h_j h_l - E h_j E h_l (1 + first), in place of tile.first, weighted and summed.
+  /// E h_j h_l - E h_j E h_l (1 + first), in place of tile.first, weighted and summed. With t = first + rest it is
+  /// E h_j E h_l (rest + exp(t) - 1 - t), which keeps its digits where t is small.
   void add_higher_orders(const Rows& rows, const Rows& columns, double times, VectorRef variance) {
-    constexpr double small = 0.4;
-    const bool all_small = tile_.first.cwiseAbs().maxCoeff() < small && tile_.rest.cwiseAbs().maxCoeff() < small;
     const Vector scales = exp_of_negated(tile_.column_exponents);
+    const double* __restrict exponents = tile_.column_exponents.data();
     for (Index i = 0; i < rows.count; ++i) {
       double* __restrict first = tile_.first.row(i).data();
       const double* __restrict rest = tile_.rest.row(i).data();
       const double exponent = tile_.row_exponents(i);
       const double scale = std::exp(-exponent);
-      for (Index j = 0; j < columns.count && all_small; ++j) {
-        first[j] = scale * scales(j) * remainder(first[j], rest[j]);
-      }
-      for (Index j = 0; j < columns.count && !all_small; ++j) {
-        if (std::abs(first[j]) < small && std::abs(rest[j]) < small) {
-          first[j] = scale * scales(j) * remainder(first[j], rest[j]);
-        } else {
-          // One exponential, because its factors may overflow where it does not; where a distance overflowed it is 0.
-          const double exponents = exponent + tile_.column_exponents(j);
-          const double both = std::exp(first[j] + rest[j] - exponents);
-          first[j] = std::isfinite(exponents) ? both - scale * scales(j) * (1.0 + first[j]) : 0.0;
+      if (((tile_.first.row(i) + tile_.rest.row(i)).array().abs() < small).all()) {
+        for (Index j = 0; j < columns.count; ++j) {
+          first[j] = scale * scales(j) * (rest[j] + exp_without_two_terms(first[j] + rest[j]));
         }
+        continue;
+      }
+      for (Index j = 0; j < columns.count; ++j) {
+        const double t = first[j] + rest[j];
+        const double sum = exponent + exponents[j];
+        const double product = scale * scales(j);
+        // One exponential, because its factors may overflow where it does not; where a distance overflowed it is 0.
+        const double far = exp_of_difference(sum, t) - product * (1.0 + first[j]);
+        const double near = product * (rest[j] + exp_without_two_terms(t));
+        const double either = std::abs(t) < small ? near : far;
+        first[j] = sum < infinity ? either : 0.0;
       }
     }
     values_.noalias() = weights_.middleCols(rows.begin, rows.count) * tile_.first;
     variance += times * values_.cwiseProduct(weights_.middleCols(columns.begin, columns.count)).rowwise().sum();
-  }
-
-  /// exp(first + rest) - 1 - first.
-  static double remainder(double first, double rest) {
-    const double second = exp_without_two_terms(first);
-    return second + (1.0 + first + second) * (rest + exp_without_two_terms(rest));
   }
 
   std::unique_ptr<PairMoments> moments_;

@@ -76,10 +76,15 @@ class FactorMoments final : public PairMoments {
   explicit FactorMoments(const Side& z) : side_(z) {}
   Index strip_rows() const override { return 16; }
 
-  void load(const Block& x) override { x_.load(x, 0); }
+  void load(const Block& x) override {
+    x_.load(x, 0);
+    x_.factor_matrix();
+    turned_ = -1;
+  }
 
   void fill(const Rows& rows, const Rows& columns, PairTile& out, Checkpoint& checkpoint) override {
-    if (rows.begin == columns.begin) turn(rows, rows_, checkpoint);
+    if (rows.begin != turned_) turn(rows, rows_, checkpoint);
+    turned_ = rows.begin;
     if (rows.begin != columns.begin) turn(columns, columns_, checkpoint);
     const std::vector<Section>& others = rows.begin == columns.begin ? rows_ : columns_;
     set_exponents(rows_, rows.count, out.row_exponents);
@@ -112,6 +117,7 @@ class FactorMoments final : public PairMoments {
       checkpoint();
       Section& section = sections[static_cast<std::size_t>(i)];
       section.parts.load(block_, i);
+      section.parts.factor_matrix();
       section.turn(x_);
     }
   }
@@ -218,6 +224,7 @@ class FactorMoments final : public PairMoments {
   const Side& side_;
   Parts x_;
   Block block_;
+  Index turned_ = -1;  ///< the first of the rows that are as seen from x
   std::vector<Section> rows_;
   std::vector<Section> columns_;
   MatrixXd change_;

@@ -1,5 +1,6 @@
 #include "expansion.hpp"
 #include "expansion_parts.hpp"
+#include "pivoted_factor.hpp"
 
 #include <Eigen/Cholesky>
 #include <Eigen/QR>
@@ -8,6 +9,13 @@
 
 namespace halosvm::kernels {
 namespace {
+
+/// Whether digits cancelled in the Cholesky factorisation of a matrix of that diagonal.
+template <class Diagonal>
+bool cancelled(const Eigen::LLT<MatrixXd>& factored, const Diagonal& diagonal) {
+  if (factored.info() != Eigen::Success) return true;
+  return !(factored.matrixLLT().diagonal().array().square() >= lost * diagonal.array()).all();
+}
 
 /// One Z_j as seen through x = mu + R xi with S = R R': h_j is a Gaussian bump in the latent xi, of precision M = R'P R
 /// and slope v = R'P d, where P = (I + T_j)^-1.
@@ -24,7 +32,8 @@ struct Bump {
   Eigen::HouseholderQR<MatrixXd> orthogonal;  ///< of [A^-1/2 F; I], if it has a factor
   Vector root;                                ///< A^1/2
 
-  void turn(const Vector& mean, const MatrixXd& R) {
+  /// Whether it keeps its digits.
+  bool turn(const Vector& mean, const MatrixXd& R) {
     const Vector d = mean - parts.mean;
     MatrixXd rooted(R.rows(), R.cols() + 1);  // V'[R d]
     rooted.leftCols(R.cols()) = R;
@@ -33,10 +42,12 @@ struct Bump {
     Vector left = rooted.rightCols(1);
     double quadratic = left.squaredNorm();
     log_determinant = 0.0;
+    bool kept = true;
     if (R.cols() > 0) {
       const auto VR = rooted.leftCols(R.cols());
       M.noalias() = VR.transpose() * VR;
       precision.compute(MatrixXd::Identity(R.cols(), R.cols()) + M);
+      kept = !cancelled(precision, 1.0 + M.diagonal().array());
       log_determinant = 2.0 * precision.matrixLLT().diagonal().array().log().sum();
       H = precision.solve(M);
       const Vector v = VR.transpose() * left;
@@ -46,6 +57,7 @@ struct Bump {
     }
     a = apply_root_transposed(left);
     exponent = 0.5 * (log_own + log_determinant + not_negative(quadratic));
+    return kept;
   }
 
  private:
@@ -54,8 +66,11 @@ struct Bump {
   double apply_root(MatrixXd& X) {
     if (parts.matrix.size() > 0) {
       own.compute(MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix);
-      own.matrixL().solveInPlace(X);
-      return 2.0 * own.matrixLLT().diagonal().array().log().sum();
+      if (!cancelled(own, 1.0 + parts.matrix.diagonal().array())) {
+        own.matrixL().solveInPlace(X);
+        return 2.0 * own.matrixLLT().diagonal().array().log().sum();
+      }
+      parts.factor_matrix();
     }
     root = (1.0 + parts.v.array()).sqrt();
     const double logs = parts.v.array().log1p().sum();
@@ -91,12 +106,15 @@ struct Bump {
 ///
 ///     first = p_j'p_l,    lambda = -log |I - H_j H_l| = log |N_j| + log |N_l| - log |N|,    N = I + M_j + M_l,
 ///     rho = p_j'M_l p_j + p_l'M_j p_l - c'N^-1 c,    c = M_l p_j + M_j p_l.
+///
+/// Tiles where digits cancel, because x and a Z_j are both wide, are left to \ref make_factor_moments.
 class LatentMoments final : public PairMoments {
  public:
-  explicit LatentMoments(const Side& z) : side_(z) {}
+  explicit LatentMoments(const Side& z) : side_(z), careful_(make_factor_moments(z)) {}
   Index strip_rows() const override { return 16; }
 
   void load(const Block& x) override {
+    careful_->load(x);
     x_.load(x, 0);
     x_.factor_matrix();
     const bool diagonal = x_.v.maxCoeff() > 0.0;
@@ -107,6 +125,7 @@ class LatentMoments final : public PairMoments {
   }
 
   void fill(const Rows& rows, const Rows& columns, PairTile& out, Checkpoint& checkpoint) override {
+    kept_ = true;
     const bool on_diagonal = rows.begin == columns.begin;
     turn(on_diagonal ? rows : columns, on_diagonal ? rows_ : columns_, checkpoint);
     const std::vector<Bump>& others = on_diagonal ? rows_ : columns_;
@@ -120,9 +139,11 @@ class LatentMoments final : public PairMoments {
         pair(rows_[static_cast<std::size_t>(i)], others[static_cast<std::size_t>(j)], out.first(i, j), out.rest(i, j));
       }
     }
+    if (!kept_) careful_->fill(rows, columns, out, checkpoint);
   }
 
   void add_gradients(const Matrix& weights, Matrix& gradients) const override {
+    if (!kept_) return careful_->add_gradients(weights, gradients);
     for (Index i = 0; i < weights.cols(); ++i) {
       gradients.noalias() += weights.col(i) * rows_[static_cast<std::size_t>(i)].a.transpose();
     }
@@ -138,7 +159,7 @@ class LatentMoments final : public PairMoments {
       checkpoint();
       Bump& bump = bumps[static_cast<std::size_t>(i)];
       bump.parts.load(block_, i);
-      bump.turn(x_.mean, R_);
+      kept_ = bump.turn(x_.mean, R_) && kept_;
     }
   }
 
@@ -154,6 +175,7 @@ class LatentMoments final : public PairMoments {
     both_ = j.M + l.M;
     both_.diagonal().array() += 1.0;
     precision_.compute(both_);
+    kept_ = kept_ && !cancelled(precision_, both_.diagonal());
     const Vector solved = precision_.matrixL().solve(of_j + of_l);
     const double rho = j.p.dot(of_j) + l.p.dot(of_l) - solved.squaredNorm();
     change_.noalias() = -j.H * l.H;
@@ -165,6 +187,8 @@ class LatentMoments final : public PairMoments {
   }
 
   const Side& side_;
+  std::unique_ptr<PairMoments> careful_;
+  bool kept_ = true;  ///< all digits of the last tile
   Parts x_;
   MatrixXd R_;
   Block block_;

@@ -1,6 +1,6 @@
 #include "expansion_parts.hpp"
 
-#include <Eigen/Eigenvalues>
+#include "pivoted_factor.hpp"
 
 namespace halosvm::kernels {
 
@@ -20,8 +20,7 @@ void Parts::load(const Block& block, Index i) {
 
 void Parts::factor_matrix() {
   if (matrix.size() == 0) return;
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(matrix);
-  F = eigen.eigenvectors() * eigen.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+  F = pivoted_factor(matrix);
   matrix.resize(0, 0);
 }
 

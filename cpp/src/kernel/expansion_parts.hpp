@@ -20,7 +20,7 @@ struct Parts {
   MatrixXd matrix;  ///< 0 x 0 unless covariances are full
 
   void load(const Block& block, Index i);
-  /// Makes the matrix a factor. Eigenvalues that rounding left below 0 count as 0.
+  /// Makes the matrix a factor, of as many columns as it has directions that are not rounding.
   void factor_matrix();
 };
 

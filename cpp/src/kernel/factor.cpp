@@ -1,4 +1,5 @@
 #include "lanes.hpp"
+#include "pivoted_factor.hpp"
 #include "rule.hpp"
 
 #include <Eigen/QR>
@@ -9,9 +10,6 @@
 
 namespace halosvm::kernels {
 namespace {
-
-/// A difference below this part of what it is taken from has lost too many digits: more than sixteen bits of 53.
-constexpr double lost = 0x1p-16;
 
 double lesser(double a, double b) { return std::min(a, b); }
 Pack lesser(const Pack& a, const Pack& b) { return a.min(b); }
