@@ -194,3 +194,12 @@ def test_wide_matrices_in_units_of_a_tiny_bandwidth_equal_mpmath(shape):
             [float(mpmath.exp(own[i] + own[j] - exact[i, j])) for j in range(4)] for i in range(4)
         ]
     np.testing.assert_allclose(K, expected, rtol=1e-10, atol=1e-300)
+
+
+def test_matrices_that_overflow_in_units_of_the_bandwidth_have_a_kernel_of_zero():
+    S = 1e140 * np.array([np.eye(3), np.ones((3, 3))])
+    for other in (None, np.zeros((2, 3))):
+        K = expected_kernel(
+            Gaussians(np.zeros((2, 3)), cov=Covariances.full(S)), other, gamma=1e300
+        )
+        assert (K == 0.0).all()

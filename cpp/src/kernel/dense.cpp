@@ -1,3 +1,4 @@
+#include "expansion_parts.hpp"
 #include "pivoted_factor.hpp"
 #include "rule.hpp"
 
@@ -42,6 +43,7 @@ class FactoredPair {
   void finish() {
     const Index d = F_.rows();
     const Index columns = F_.cols();
+    if (columns == 0) return;  // covariances that overflow have no factors
     root_ = a_.cwiseSqrt();
     F_.array().colwise() /= root_.array();
     sort_rows();
@@ -59,6 +61,7 @@ class FactoredPair {
 
   /// For each row of \p differences.
   Eigen::RowVectorXd exponents(const Matrix& differences) {
+    if (F_.cols() == 0) return Eigen::RowVectorXd::Constant(differences.rows(), infinity);
     const Index rank = std::min(F_.rows(), F_.cols());
     rotated_.resize(F_.rows(), differences.rows());
     for (Index k = 0; k < F_.rows(); ++k) {
@@ -81,10 +84,11 @@ class FactoredPair {
 
   /// In descending size, without which reflections would lose the small rows.
   void sort_rows() {
-    const Vector sizes = F_.rowwise().lpNorm<Eigen::Infinity>();
+    const Vector sizes = F_.cwiseAbs().rowwise().maxCoeff().unaryExpr(&not_negative);  // without NaN, for the order
     order_.resize(static_cast<std::size_t>(F_.rows()));
     std::iota(order_.begin(), order_.end(), Index{0});
-    std::stable_sort(order_.begin(), order_.end(), [&](Index k, Index l) { return sizes(k) > sizes(l); });
+    std::sort(order_.begin(), order_.end(),
+              [&](Index k, Index l) { return sizes(k) > sizes(l) || (sizes(k) == sizes(l) && k < l); });
     sorted_.resize(F_.rows(), F_.cols());
   }
 
@@ -94,7 +98,9 @@ class FactoredPair {
     for (Index c = 0; c < stacked_.cols(); ++c) {
       auto column = stacked_.col(c).head(rank);
       const double least = rounding * column.norm();
-      for (Index k = rank; k-- > 0 && column.tail(rank - k).norm() <= least;) column(k) = 0.0;
+      Index k = rank;
+      while (k > 0 && column.tail(rank - k + 1).norm() <= least) --k;
+      column.tail(rank - k).setZero();
     }
   }
 
@@ -159,8 +165,8 @@ class DenseRule final : public PairRule {
       total_.diagonal() += block.variance.row(one.row).transpose();
     }
     for (Index a = 0; a < block.rank; ++a) {
-      const auto column = block.factor.row(a * block.mean.rows() + one.row).transpose();
-      total_.selfadjointView<Eigen::Lower>().rankUpdate(column);
+      const Vector column = block.factor.row(a * block.mean.rows() + one.row).transpose();
+      total_.noalias() += column * column.transpose();
     }
   }
 

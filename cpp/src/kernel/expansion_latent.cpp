@@ -143,7 +143,10 @@ class LatentMoments final : public PairMoments {
   }
 
   void add_gradients(const Matrix& weights, Matrix& gradients) const override {
-    if (!kept_) return careful_->add_gradients(weights, gradients);
+    if (!kept_) {
+      careful_->add_gradients(weights, gradients);
+      return;
+    }
     for (Index i = 0; i < weights.cols(); ++i) {
       gradients.noalias() += weights.col(i) * rows_[static_cast<std::size_t>(i)].a.transpose();
     }
