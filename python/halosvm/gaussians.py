@@ -231,6 +231,14 @@ def as_gaussians(
     return gaussians
 
 
+def read_errors(
+    shape: tuple[int, ...], feature_names: FeatureNames | None, *, X_std: Any, X_cov: Any
+) -> Covariances:
+    """Read the errors of an `X` of a shape as `as_gaussians` does, of none zeros."""
+    names = _Names("X", "X_std", "X_variance", "X_cov")
+    return _read_covariances(names, shape, feature_names, {"std": X_std, "cov": X_cov})
+
+
 class _Names(NamedTuple):
     """What the arguments are called where the user wrote them."""
 

@@ -14,8 +14,8 @@ constexpr Index block_rows = 128;
 
 /// One cell and one component: T over the values that are there.
 struct Factorised {
-  Matrix inverse;    ///< L^-1
-  Matrix precision;  ///< T^-1
+  Matrix inverse;         ///< L^-1
+  Matrix precision;       ///< T^-1
   double constant = 0.0;  ///< -1/2 (log|T| + p log 2 pi) + log a
 };
 
@@ -108,8 +108,7 @@ class Cells {
         out.failure.merge({data_.rows[static_cast<std::size_t>(at)], k});
         return;
       }
-      T.constant =
-          log_weights_(k) - 0.5 * (log_determinant(T.inverse) + log_two_pi * static_cast<double>(p));
+      T.constant = log_weights_(k) - 0.5 * (log_determinant(T.inverse) + log_two_pi * static_cast<double>(p));
       invert_lower(T.inverse);
       T.precision.noalias() = T.inverse.transpose() * T.inverse;
     }

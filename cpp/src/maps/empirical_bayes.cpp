@@ -31,7 +31,8 @@ class Extrapolation {
   std::size_t size() const { return moves_.size(); }
 
   /// Takes a point and its plain step; returns the way from the point to where the step is predicted to vanish.
-  Vector next(const Vector& point, const Vector& step) {
+  /// \param metric what a unit of each coordinate counts.
+  Vector next(const Vector& point, const Vector& step, const Vector& metric) {
     if (point_.size() == point.size()) {
       moves_.push_back(point - point_);
       changes_.push_back(step - step_);
@@ -51,7 +52,7 @@ class Extrapolation {
     Matrix gram(m, m);
     Matrix right(m, 1);
     for (Index i = 0; i < m; ++i) {
-      const Vector& change = changes_[static_cast<std::size_t>(i)];
+      const Vector change = changes_[static_cast<std::size_t>(i)].cwiseProduct(metric);
       for (Index j = 0; j <= i; ++j) gram(i, j) = gram(j, i) = change.dot(changes_[static_cast<std::size_t>(j)]);
       right(i, 0) = change.dot(step);
     }
@@ -83,7 +84,8 @@ class Fit {
     double value = objective(start);
     if (here_.failure.any()) here_.failure.raise();
     if (!std::isfinite(value)) {
-      check::fail("init", "has a covariance that is singular, which the prior of reg_covar excludes; use another start");
+      check::fail("init",
+                  "has a covariance that is singular, which the prior of reg_covar excludes; use another start");
     }
     result_.history.push_back(value);
     for (;;) {
@@ -94,7 +96,7 @@ class Fit {
       if (exhausted()) return ended(PopulationStatus::max_iterations);
       if (settings_.accelerate && extrapolation_.size() > 0) {
         if (accept(extrapolated, value)) continue;
-        extrapolation_.clear();
+        start_anew();
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
       if (!accept(step.population, value)) {
@@ -113,6 +115,11 @@ class Fit {
   PopulationFit ended(PopulationStatus status) {
     result_.status = status;
     return std::move(result_);
+  }
+
+  void start_anew() {
+    extrapolation_.clear();
+    predictions_.fill(infinity);
   }
 
   /// Log likelihood plus log prior, the sums in there_ or, at the first call, here_.
@@ -143,22 +150,36 @@ class Fit {
     const Vector point = maps::coordinates(result_.population, settings_.scale);
     Vector plain = maps::coordinates(step.population, settings_.scale);
     if (plain.size() != point.size()) {  // a component died
-      extrapolation_.clear();
-      predictions_.fill(infinity);
+      start_anew();
       result_.predicted_gain = infinity;
       return step.population;
     }
     plain -= point;
-    const Vector way = extrapolation_.next(point, plain);
-    const double length = plain.squaredNorm();
-    const double farther = length > 0.0 ? std::max(1.0, way.dot(plain) / length) : 1.0;
+    const Vector metric = maps::information(result_.population, settings_.scale, data_.total_weight);
+    const Vector way = extrapolation_.next(point, plain, metric);
+    const Vector weighted = plain.cwiseProduct(metric);
+    const double length = weighted.dot(plain);
+    const double farther = length > 0.0 ? std::max(1.0, weighted.dot(way) / length) : 1.0;
     std::rotate(predictions_.begin(), predictions_.begin() + 1, predictions_.end());
     predictions_.back() = step.gain * farther;
-    result_.predicted_gain = *std::max_element(predictions_.begin(), predictions_.end());
+    result_.predicted_gain = std::max(tail_of_history(), *std::max_element(predictions_.begin(), predictions_.end()));
     // However slow the steps are, this one is too small to matter.
     constexpr double slowest = 1e9;
     if (step.gain * slowest < settings_.tolerance) result_.predicted_gain = step.gain * farther;
     return maps::population_at(point + way, result_.population, settings_.scale);
+  }
+
+  /// What is still to come if gains go on to shrink as they did: Aitken's extrapolation of the last two runs of points.
+  /// It sees slow directions that the extrapolation has not met yet.
+  double tail_of_history() const {
+    constexpr std::ptrdiff_t longest = 5;
+    const std::vector<double>& history = result_.history;
+    const std::ptrdiff_t run = std::min(longest, (static_cast<std::ptrdiff_t>(history.size()) - 1) / 2);
+    if (run == 0) return infinity;
+    const auto last = history.rbegin();
+    const double later = last[0] - last[run];
+    const double earlier = last[run] - last[2 * run];
+    return later < earlier ? later * later / (earlier - later) : infinity;
   }
 
   void report(double value) const {
@@ -196,22 +217,25 @@ void Population::check(const std::string& argument) const {
   check::same_size(argument, weights.size(), "means", k, "components");
   const bool is_full = kind == PopulationKind::full;
   const bool has_factors = kind == PopulationKind::factors;
-  check::require(is_full ? matrices.rows() == k * d && matrices.cols() == d
-                         : variances.rows() == k && variances.cols() == d,
-                 argument, "has covariances of another shape than its means");
+  check::require(
+      is_full ? matrices.rows() == k * d && matrices.cols() == d : variances.rows() == k && variances.cols() == d,
+      argument, "has covariances of another shape than its means");
   check::require(!has_factors || factors.rows() == k * d, argument, "has factors of another shape than its means");
-  check::require(means.allFinite() && weights.allFinite() && matrices.allFinite() && factors.allFinite() &&
-                     variances.allFinite(),
-                 argument, "holds a value that is not finite");
+  check::require(
+      means.allFinite() && weights.allFinite() && matrices.allFinite() && factors.allFinite() && variances.allFinite(),
+      argument, "holds a value that is not finite");
   check::require(weights.minCoeff() >= 0.0 && weights.sum() > 0.0, argument, "has weights that are negative or all 0");
   check::require(is_full || variances.minCoeff() >= 0.0, argument, "has a negative variance");
 }
 
 const char* sentence(PopulationStatus status) {
   switch (status) {
-    case PopulationStatus::converged: return "the log likelihood is predicted to gain less than tol";
-    case PopulationStatus::max_iterations: return "max_iter passes over the data are used up";
-    case PopulationStatus::rounding: return "the log likelihood no longer grows in double precision";
+    case PopulationStatus::converged:
+      return "the log likelihood is predicted to gain less than tol";
+    case PopulationStatus::max_iterations:
+      return "max_iter passes over the data are used up";
+    case PopulationStatus::rounding:
+      return "the log likelihood no longer grows in double precision";
   }
   return "";
 }
@@ -223,7 +247,8 @@ PopulationFit fit_population(const Measurements& X, const Population& start, con
   check::same_size("init", start.n_features(), "X", d, "features");
   check::same_size("prior", settings.prior.size(), "X", d, "features");
   check::same_size("scale", settings.scale.size(), "X", d, "features");
-  check::require((settings.prior.array() >= 0.0).all() && settings.prior.allFinite(), "prior", "must be >= 0 and finite");
+  check::require((settings.prior.array() >= 0.0).all() && settings.prior.allFinite(), "prior",
+                 "must be >= 0 and finite");
   check::require((settings.scale.array() > 0.0).all() && settings.scale.allFinite(), "scale", "must be positive");
   Population normalised = start;
   normalised.weights /= start.weights.sum();

@@ -1,5 +1,5 @@
-// E step for diagonal errors and V = L L' + diag(psi), also without factors: every value is a straight line in h factors
-// plus noise of its own, so that T = V + S is never formed. A value that is missing has the error infinity.
+// E step for diagonal errors and V = L L' + diag(psi), also without factors: every value is a straight line in h
+// factors plus noise of its own, so that T = V + S is never formed. A value that is missing has the error infinity.
 
 #include "expectation.hpp"
 
@@ -11,8 +11,7 @@
 
 namespace halosvm::maps {
 
-LatentBlock::LatentBlock(Index d, Index h)
-    : d_(d), h_(h), triangle_(h * (h + 1) / 2), matrix_(h, h), row_(h) {}
+LatentBlock::LatentBlock(Index d, Index h) : d_(d), h_(h), triangle_(h * (h + 1) / 2), matrix_(h, h), row_(h) {}
 
 void LatentBlock::read(const Measurements::Prepared& data, Index begin, Index count) {
   scratch_.resize(std::max(data.noise.scratch_size(count), count * d_));
@@ -175,8 +174,7 @@ class Latent {
     sums.mass(k) += r.sum();
     sums.shift.row(k).noalias() += r.transpose() * block.shift;
     const Vector& variances = components_[static_cast<std::size_t>(k)].variances;
-    sums.spread.row(k).noalias() +=
-        r.transpose() * (block.shift.cwiseAbs2() + block.open * variances.asDiagonal());
+    sums.spread.row(k).noalias() += r.transpose() * (block.shift.cwiseAbs2() + block.open * variances.asDiagonal());
     if (h_ == 0) return;
     weighted_ = r.asDiagonal() * block.latent;
     sums.latent.row(k) += weighted_.colwise().sum();

@@ -39,11 +39,11 @@ class LatentBlock {
   Matrix there;     ///< 1 where a value is there, else 0
   Matrix errors;    ///< diagonals of S
 
-  Matrix shift;   ///< u, posterior mean minus m
-  Matrix gain;    ///< psi / (psi + S), 0 where missing
-  Matrix open;    ///< S / (psi + S), 1 where missing
-  Matrix latent;  ///< posterior mean of z
-  Matrix spreads; ///< its covariance M, packed lower triangles; B = diag(psi open) + (open L) M (open L)'
+  Matrix shift;       ///< u, posterior mean minus m
+  Matrix gain;        ///< psi / (psi + S), 0 where missing
+  Matrix open;        ///< S / (psi + S), 1 where missing
+  Matrix latent;      ///< posterior mean of z
+  Matrix spreads;     ///< its covariance M, packed lower triangles; B = diag(psi open) + (open L) M (open L)'
   Vector distance;    ///< (x - m)' T^-1 (x - m)
   Vector log_volume;  ///< log |2 pi T|
 

@@ -229,6 +229,35 @@ Vector coordinates(const Population& population, const Vector& scale) {
   return ConstVectorMap(out.data(), static_cast<Index>(out.size()));
 }
 
+Vector information(const Population& population, const Vector& scale, double total_weight) {
+  std::vector<double> out;
+  const Index d = population.n_features();
+  for (Index k = 0; k < population.n_components(); ++k) {
+    if (!(population.weights(k) > 0.0)) continue;
+    const double q = population.weights(k) * total_weight;
+    out.push_back(q);
+    const bool full = population.kind == PopulationKind::full;
+    // The spread of each value that is left when those before it, or the factors, are known.
+    Vector own(d);
+    if (full) {
+      own = root_of(population.matrices.middleRows(k * d, d), scale).diagonal().cwiseAbs2();
+    } else {
+      own = (population.variances.row(k).transpose().array() / scale.array().square()).max(smallest);
+    }
+    for (Index j = 0; j < d; ++j) out.push_back(q / own(j));
+    for (Index i = 0; i < d; ++i) {
+      if (full) {
+        for (Index j = 0; j < i; ++j) out.push_back(q / own(i));
+        out.push_back(2.0 * q);
+      } else {
+        out.push_back(0.5 * q);
+        for (Index a = 0; a < population.n_factors(); ++a) out.push_back(q / own(i));
+      }
+    }
+  }
+  return ConstVectorMap(out.data(), static_cast<Index>(out.size()));
+}
+
 Population population_at(const Vector& coordinates, const Population& like, const Vector& scale) {
   Population out = like;
   Reader read(coordinates);

@@ -69,7 +69,8 @@ Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const 
         if (std::isnan(x)) {
           any_missing = true;
         } else if (!(std::abs(x) <= largest_value)) {
-          check::fail_at("X", begin + i, j, x, "it must be finite and at most 1e150 in size, or NaN where it is missing");
+          check::fail_at("X", begin + i, j, x,
+                         "it must be finite and at most 1e150 in size, or NaN where it is missing");
         }
       }
     }

@@ -308,8 +308,7 @@ void Posteriors::write_latent(const PosteriorTarget& target, const double* respo
   const Measurements::Prepared& data = measurements_.prepared();
   const Pass pass{population_, data, target, responsibilities, rank_, joined_};
   const Chunks chunks(data.size(), block_rows);
-  std::vector<std::unique_ptr<LatentWriter>> own(
-      static_cast<std::size_t>(thread_count(chunks.count(), execution_)));
+  std::vector<std::unique_ptr<LatentWriter>> own(static_cast<std::size_t>(thread_count(chunks.count(), execution_)));
   run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
     auto& mine = own[static_cast<std::size_t>(slot)];
     if (!mine) mine = std::make_unique<LatentWriter>(pass);
