@@ -359,3 +359,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
         value = getattr(self, name)
         if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -48,7 +48,8 @@ class Fitter:
         n = self.weights.sum()
         best, chosen = None, 0
         lowest = np.inf
-        for k in range(1, min(_MOST_COMPONENTS, np.count_nonzero(self.weights)) + 1):
+        most = min(_MOST_COMPONENTS, int((self.weights > 0).sum()))
+        for k in range(1, most + 1):
             result = self.fit_best(k)
             densities = _core.measurement_log_density(
                 result["population"], self.data.core_view(), self.n_threads

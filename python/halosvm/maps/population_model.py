@@ -172,5 +172,4 @@ class PopulationModel(GaussianEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
         return tags

@@ -97,8 +97,8 @@ def given_start(init: Any, form: Form, n_components: int, n_features: int) -> _c
             f"({n_components}, {n_features})"
         )
     if form.kind == "factors" and covariances.kind == "low_rank" and covariances.offsets is None:
-        values, own = covariances.values, covariances.diagonal_values
-        if values is not None and own is not None and values.shape[2] == form.n_factors:
+        factors, own = covariances.values, covariances.diagonal_values
+        if factors is not None and own is not None and factors.shape[2] == form.n_factors:
             return form.restored(weights, means, covariances)
     return form.population(weights, means, covariances.to_full())
 
