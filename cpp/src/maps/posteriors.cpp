@@ -76,10 +76,11 @@ class LatentWriter {
   }
 
   void write_joined(Index i, Index row) {
-    mean_.setZero(pass_.d());
+    // About the first component: where all agree, as on what is certain, the mean is theirs to the last bit.
+    mean_ = means_[0].row(i).transpose();
     variances_.setZero(pass_.d());
     for (Index k = 0; k < pass_.k(); ++k) {
-      mean_ += pass_.r(row, k) * means_[static_cast<std::size_t>(k)].row(i).transpose();
+      mean_ += pass_.r(row, k) * (means_[static_cast<std::size_t>(k)].row(i) - means_[0].row(i)).transpose();
       variances_ += pass_.r(row, k) * own_variances(k, i);
     }
     pass_.rows(pass_.target.means, row, 1).row(0) = mean_.transpose();
@@ -179,9 +180,9 @@ class FactorisedWriter {
       for (Index k = 0; k < pass_.k(); ++k) out.middleRows(k * d, d) = cells_[static_cast<std::size_t>(k)].covariance;
       return;
     }
-    mean_.setZero(d);
-    for (Index k = 0; k < pass_.k(); ++k) mean_ += pass_.r(row, k) * means_.row(k).transpose();
-    if (pass_.k() == 1) mean_ = means_.row(0).transpose();
+    // About the first component: where all agree, as on what is certain, the mean is theirs to the last bit.
+    mean_ = means_.row(0).transpose();
+    for (Index k = 1; k < pass_.k(); ++k) mean_ += pass_.r(row, k) * (means_.row(k) - means_.row(0)).transpose();
     pass_.rows(pass_.target.means, row, 1).row(0) = mean_.transpose();
     if (pass_.target.matrices == nullptr) return;
     MatrixMap out = pass_.rows(pass_.target.matrices, row, d);

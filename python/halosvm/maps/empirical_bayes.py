@@ -68,10 +68,10 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
         means drawn at random; or weights (k,), means (k, d) and covariances of the components.
     max_iter : int, default=1000
         Largest number of passes over the data.
-    tol : float, default=1e-3
+    tol : float, default=0.01
         Stop when the log likelihood of all examples together is predicted to gain less than this
         until its maximum. By the meaning of a likelihood ratio, the parameters are then within
-        about sqrt(2 tol) of their standard errors of the maximum.
+        about sqrt(2 tol) of their standard errors of the maximum, a seventh by default.
     reg_covar : float, default=1e-6
         Keeps covariances regular: one more example of this part of each feature's variance, in all
         directions, is added to the scatter of each component.
@@ -152,7 +152,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
         max_iter: int = 1000,
-        tol: float = 1e-3,
+        tol: float = 0.01,
         reg_covar: float = 1e-6,
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
@@ -269,10 +269,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
         self.converged_ = result["converged"]
         self.status_ = result["message"]
         if not self.converged_:
+            gain = result["predicted_gain"]
+            left = f"predicted to gain {gain:.2g} more" if np.isfinite(gain) else "still growing"
             warnings.warn(
-                f"after {self.n_iter_} passes over the data the log likelihood is predicted to "
-                f"gain {result['predicted_gain']:.2g}, above tol = {self.tol:g}; increase max_iter "
-                "or tol, or use fewer components",
+                f"after {self.n_iter_} passes over the data the log likelihood is {left}, and tol "
+                f"is {self.tol:g}; increase max_iter or tol, or use fewer components",
                 ConvergenceWarning,
                 stacklevel=4,
             )
