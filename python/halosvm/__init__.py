@@ -11,6 +11,7 @@ from halosvm.gaussians import Gaussians
 from halosvm.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel_svc import UncertainKernelSVC
 from halosvm.kernels import expected_kernel, median_gamma
+from halosvm.maps import EmpiricalBayes
 from halosvm.mixtures import GaussianMixtures
 from halosvm.model_file import load_model, save_model
 from halosvm.svc import UncertainSVC
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Covariances",
+    "EmpiricalBayes",
     "GaussianMixtures",
     "Gaussians",
     "IsotropicKernelSVC",

@@ -74,6 +74,60 @@ def truncate_diagonal(
     covariances: Covariances, p: float, n_threads: int = 0
 ) -> NDArray[np.bool_]: ...
 
+# empirical_bayes
+class Population:
+    def __init__(
+        self,
+        kind: str,
+        weights: _Doubles,
+        means: _Doubles,
+        matrices: _Doubles | None = None,
+        variances: _Doubles | None = None,
+        factors: _Doubles | None = None,
+    ) -> None: ...
+    @property
+    def weights(self) -> _Doubles: ...
+    @property
+    def means(self) -> _Doubles: ...
+    @property
+    def matrices(self) -> _Doubles: ...
+    @property
+    def variances(self) -> _Doubles: ...
+    @property
+    def factors(self) -> _Doubles: ...
+
+class PopulationFit(TypedDict):
+    population: Population
+    history: _Doubles
+    iterations: int
+    predicted_gain: float
+    converged: bool
+    message: str
+
+def fit_population(
+    X: Gaussians,
+    start: Population,
+    *,
+    sample_weight: _Doubles | None = None,
+    max_iterations: int,
+    tolerance: float,
+    prior: _Doubles,
+    scale: _Doubles,
+    accelerate: bool = True,
+    n_threads: int = 0,
+    report: Callable[[int, float, float], None] | None = None,
+) -> PopulationFit: ...
+def measurement_log_density(
+    population: Population, X: Gaussians, n_threads: int = 0
+) -> _Doubles: ...
+def true_value_posteriors(
+    population: Population,
+    X: Gaussians,
+    joined: bool,
+    covariances: bool = True,
+    n_threads: int = 0,
+) -> dict[str, Any]: ...
+
 # kernel
 def gram(
     X: Gaussians | Mixtures,

@@ -295,6 +295,15 @@ def as_gaussians(
     return gaussians
 
 
+def read_errors(
+    shape: tuple[int, ...], feature_units: FeatureUnits, *, X_std: Any, X_cov: Any
+) -> Covariances:
+    """Read the errors of an `X` of a shape, in its order, as `as_gaussians` does; of none zeros."""
+    names = _Names("X", "X_std", "X_variance", "X_cov")
+    given = {"std": X_std, "cov": X_cov}
+    return _read_covariances(names, shape, frames.Labels(), feature_units, given)
+
+
 class _Names(NamedTuple):
     """What the arguments are called where the user wrote them."""
 

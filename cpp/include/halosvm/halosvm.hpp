@@ -11,6 +11,7 @@
 #include "halosvm/subspace.hpp"
 #include "halosvm/gaussians.hpp"
 #include "halosvm/mixtures.hpp"
+#include "halosvm/maps/empirical_bayes.hpp"
 #include "halosvm/kernel.hpp"
 #include "halosvm/loss.hpp"
 #include "halosvm/objective.hpp"

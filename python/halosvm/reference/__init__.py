@@ -2,10 +2,12 @@
 
 It shares no code with the compiled core: the tests use it as an oracle, the benchmarks as a rival.
 
-    linear     Gaussians -> (m, s) -> loss -> objective -> solver -> linear model -> Platt
-    kernels    Gaussians -> Gram matrix of an expected kernel
+    linear             Gaussians -> (m, s) -> loss -> objective -> solver -> linear model -> Platt
+    kernels            Gaussians -> Gram matrix of an expected kernel
+    empirical_bayes    measurements -> population and posteriors of true values
 """
 
+from .empirical_bayes import deconvolution_step, true_value_posterior
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
     LOSSES,
@@ -40,6 +42,7 @@ __all__ = [
     "curvature",
     "decision_function",
     "decision_std",
+    "deconvolution_step",
     "exact_bias",
     "expansion_variance",
     "expected_hinge",
@@ -60,5 +63,6 @@ __all__ = [
     "squared_hinge_tail",
     "suboptimality_bound",
     "trace",
+    "true_value_posterior",
     "weighted_product",
 ]

@@ -139,7 +139,7 @@ class Problem:
             norm = np.sqrt(rest @ rest)
             if norm > LD(1e-16) * np.sqrt(row @ row):
                 basis.append(rest / norm)
-        flat = self.side[:, ~noisy] @ np.array(basis).T
+        flat = self.side[:, ~noisy] @ np.array(basis, LD).reshape(len(basis), (~noisy).sum()).T
         rank = np.zeros((*self.F.shape[:2], len(basis)), LD)
         return Problem(
             np.hstack([self.side[:, noisy], flat]),

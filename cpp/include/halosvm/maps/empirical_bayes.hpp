@@ -1,0 +1,143 @@
+/// \file
+/// From measurements to true values (spec N): measured Gaussians enter, the population of true values behind them and
+/// the posterior of each true value leave. x_i = v_i + e_i, e_i ~ N(0, S_i), v_i ~ sum_k a_k N(m_k, V_k); NaN marks a
+/// value that is missing.
+#pragma once
+
+#include "halosvm/gaussians.hpp"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace halosvm {
+
+/// How the covariances V_k of a population are stored.
+enum class PopulationKind {
+  full,      ///< any matrix
+  diagonal,  ///< diag(variances)
+  factors,   ///< factors factors' + diag(variances)
+};
+
+/// sum_k a_k N(m_k, V_k) over n_features values.
+struct Population {
+  PopulationKind kind = PopulationKind::full;
+  Vector weights;    ///< a_k >= 0 with the sum 1
+  Matrix means;      ///< m_k, n_components x n_features
+  Matrix matrices;   ///< full: V_k is rows k n_features ... of it
+  Matrix factors;    ///< factors: those of V_k, n_features x n_factors, likewise
+  Matrix variances;  ///< diagonal and factors: n_components x n_features
+
+  Index n_components() const { return means.rows(); }
+  Index n_features() const { return means.cols(); }
+  Index n_factors() const { return kind == PopulationKind::factors ? factors.cols() : 0; }
+  /// V_k, n_features x n_features.
+  Matrix covariance(Index k) const;
+
+  /// Throws unless shapes agree, all numbers are finite, weights >= 0 with a sum above 0, and variances >= 0.
+  void check(const std::string& argument) const;
+};
+
+/// Measurements as they are needed again and again: which values are missing, and which rows share their errors.
+class Measurements {
+ public:
+  /// \param X means (NaN: missing) and errors, which must outlive this object, as must \p weights.
+  /// \param weights of the examples, or null; rows of weight 0 are left out.
+  /// \throws std::invalid_argument for infinite values, and weights that are negative, not finite or all 0.
+  Measurements(const Gaussians& X, const double* weights, const Execution& execution);
+  ~Measurements();
+  Measurements(Measurements&&) noexcept;
+
+  struct Prepared;
+  const Prepared& prepared() const { return *prepared_; }
+
+ private:
+  std::unique_ptr<Prepared> prepared_;
+};
+
+/// out(i) = log p(x_i), for every row; 0 where nothing is measured and -infinity where it underflows.
+/// \throws std::invalid_argument that names the row and the component where V_k + S_i is singular.
+void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution);
+
+struct PopulationSettings {
+  /// Largest number of passes over the data.
+  int max_iterations = 500;
+  /// Stop when the log likelihood is predicted to gain less than this. Parameters are then within about
+  /// sqrt(2 tolerance) of their standard errors from the maximum.
+  double tolerance = 1e-3;
+  /// Of the prior: W = diag(prior) is added to the scatter of each component, about one example's; n_features numbers.
+  Vector prior;
+  /// Unit of each feature, for the extrapolation; n_features numbers above 0.
+  Vector scale;
+  /// False: plain expectation maximisation, as a yardstick.
+  bool accelerate = true;
+  /// Called after each pass with its number, the objective, and the predicted gain.
+  std::function<void(int, double, double)> report;
+};
+
+enum class PopulationStatus {
+  converged,       ///< the predicted gain is below the tolerance
+  max_iterations,  ///< the passes are used up
+  rounding,        ///< the objective no longer grows in double precision
+};
+
+/// One sentence that says how a fit ended.
+const char* sentence(PopulationStatus status);
+
+struct PopulationFit {
+  Population population;
+  /// Log likelihood plus log prior, -1/2 sum_k tr(W V_k^-1), at each accepted point; it never decreases.
+  std::vector<double> history;
+  int iterations = 0;           ///< passes over the data
+  double predicted_gain = 0.0;  ///< of the objective, from the last point to the maximum
+  PopulationStatus status = PopulationStatus::max_iterations;
+};
+
+/// Maximises the likelihood by expectation maximisation with a covariance for each example (Bovy, Hogg, Roweis 2011),
+/// extrapolated by Anderson's method; an extrapolated point is kept only where the objective grows, and the plain step
+/// is taken otherwise.
+PopulationFit fit_population(const Measurements& X, const Population& start, const PopulationSettings& settings,
+                             const Execution& execution);
+
+/// Where posteriors go, row by row and within a row component by component; the caller owns the memory. Null is left
+/// out.
+struct PosteriorTarget {
+  double* responsibilities = nullptr;  ///< n x k
+  double* means = nullptr;             ///< (n c) x d, c components a row
+  double* variances = nullptr;         ///< (n c) x d, of diagonal and low_rank
+  double* factors = nullptr;           ///< (n c d) x rank, of low_rank
+  double* matrices = nullptr;          ///< (n c d) x d, of full
+};
+
+/// The posteriors of the true values behind measurements: mixtures, or each joined to the one Gaussian of its moments.
+class Posteriors {
+ public:
+  /// The smallest kind in which the posterior covariances are exact.
+  enum class Kind { zero, diagonal, low_rank, full };
+
+  /// \p population and \p X must outlive this object.
+  Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution);
+
+  Kind kind() const { return kind_; }
+  /// Number of columns of the factors of low_rank.
+  Index rank() const { return rank_; }
+  /// Components of each posterior: those of the population, or 1 if joined.
+  Index n_components() const { return joined_ ? 1 : population_.n_components(); }
+
+  /// Covariances are products of positive semi-definite terms, never differences: they keep their digits however small
+  /// or large the errors are. What is not measured at all has the population as posterior.
+  void write(const PosteriorTarget& target) const;
+
+ private:
+  void write_latent(const PosteriorTarget& target, const double* responsibilities) const;
+  void write_factorised(const PosteriorTarget& target, const double* responsibilities) const;
+
+  const Population& population_;
+  const Measurements measurements_;
+  const Execution execution_;
+  bool joined_;
+  Kind kind_ = Kind::full;
+  Index rank_ = 0;
+};
+
+}  // namespace halosvm

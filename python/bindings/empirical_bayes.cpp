@@ -1,0 +1,138 @@
+#include "bindings.hpp"
+
+#include <optional>
+
+namespace halosvm::bindings {
+namespace {
+
+PopulationKind population_kind(const std::string& name) {
+  if (name == "full") return PopulationKind::full;
+  if (name == "diagonal") return PopulationKind::diagonal;
+  if (name == "factors") return PopulationKind::factors;
+  throw py::value_error("kind must be one of full, diagonal, factors; got '" + name + "'");
+}
+
+/// \param matrices of full, k x d x d. \param factors of factors, k x d x h. \param variances of the other two, k x d.
+Population population(const std::string& kind, const Vector& weights, const Matrix& means,
+                      const std::optional<Doubles>& matrices, const std::optional<Matrix>& variances,
+                      const std::optional<Doubles>& factors) {
+  Population out;
+  out.kind = population_kind(kind);
+  out.weights = weights;
+  out.means = means;
+  if (variances) out.variances = *variances;
+  for (const auto* array : {&matrices, &factors}) {
+    if (!*array) continue;
+    require_ndim(**array, "covariances", 3);
+    const Index rows = (**array).shape(0) * (**array).shape(1);
+    (array == &matrices ? out.matrices : out.factors) = ConstMatrixMap((**array).data(), rows, (**array).shape(2));
+  }
+  out.check("population");
+  return out;
+}
+
+Doubles stacked(const Matrix& matrix, Index k) {
+  Doubles out({k, matrix.rows() / k, matrix.cols()});
+  MatrixMap(out.mutable_data(), matrix.rows(), matrix.cols()) = matrix;
+  return out;
+}
+
+py::dict fit(const PyGaussians& X, const Population& start, const std::optional<Doubles>& sample_weight,
+             int max_iterations, double tolerance, const Vector& prior, const Vector& scale, bool accelerate,
+             int n_threads, const std::optional<py::function>& report) {
+  PopulationSettings settings;
+  settings.max_iterations = max_iterations;
+  settings.tolerance = tolerance;
+  settings.prior = prior;
+  settings.scale = scale;
+  settings.accelerate = accelerate;
+  if (report) {
+    settings.report = [&report](int iteration, double value, double gain) {
+      const py::gil_scoped_acquire gil;
+      (*report)(iteration, value, gain);
+    };
+  }
+  if (sample_weight) check::same_size("sample_weight", sample_weight->size(), "X", X.view.n_samples(), "rows");
+  const double* weights = sample_weight ? sample_weight->data() : nullptr;
+  const PopulationFit result = [&] {
+    const py::gil_scoped_release release;
+    const Execution execution = interruptible(n_threads);
+    const Measurements measurements(X.view, weights, execution);
+    return fit_population(measurements, start, settings, execution);
+  }();
+  py::dict out;
+  out["population"] = result.population;
+  out["history"] = py::array_t<double>(static_cast<py::ssize_t>(result.history.size()), result.history.data());
+  out["iterations"] = result.iterations;
+  out["predicted_gain"] = result.predicted_gain;
+  out["converged"] = result.status != PopulationStatus::max_iterations;
+  out["message"] = sentence(result.status);
+  return out;
+}
+
+py::dict posteriors(const Population& of, const PyGaussians& X, bool joined, bool covariances, int n_threads) {
+  using Kind = Posteriors::Kind;
+  const Execution execution = interruptible(n_threads);
+  const auto result = [&] {
+    const py::gil_scoped_release release;
+    return std::make_unique<Posteriors>(of, X.view, joined, execution);
+  }();
+  const Index n = X.view.n_samples();
+  const Index d = of.n_features();
+  const Index total = n * result->n_components();
+  const Kind kind = result->kind();
+  PosteriorTarget target;
+  py::dict out;
+  const auto array = [&out](const char* name, std::vector<Index> shape) {
+    Doubles values(std::move(shape));
+    out[name] = values;
+    return values.mutable_data();
+  };
+  if (!joined) target.responsibilities = array("responsibilities", {n, of.n_components()});
+  target.means = array("means", {total, d});
+  out["kind"] = kind == Kind::zero       ? "zero"
+                : kind == Kind::diagonal ? "diagonal"
+                : kind == Kind::low_rank ? "low_rank"
+                                         : "full";
+  if (covariances) {
+    if (kind == Kind::diagonal || kind == Kind::low_rank) target.variances = array("variances", {total, d});
+    if (kind == Kind::low_rank) target.factors = array("factors", {total, d, result->rank()});
+    if (kind == Kind::full) target.matrices = array("matrices", {total, d, d});
+  }
+  const py::gil_scoped_release release;
+  result->write(target);
+  return out;
+}
+
+}  // namespace
+
+void bind_empirical_bayes(py::module_& module) {
+  py::class_<Population>(module, "Population", "Gaussian components of the true values behind measurements.")
+      .def(py::init(&population), py::arg("kind"), py::arg("weights"), py::arg("means"),
+           py::arg("matrices") = py::none(), py::arg("variances") = py::none(), py::arg("factors") = py::none())
+      .def_property_readonly("weights", [](const Population& self) { return self.weights; })
+      .def_property_readonly("means", [](const Population& self) { return self.means; })
+      .def_property_readonly("matrices",
+                             [](const Population& self) { return stacked(self.matrices, self.n_components()); })
+      .def_property_readonly("variances", [](const Population& self) { return self.variances; })
+      .def_property_readonly("factors",
+                             [](const Population& self) { return stacked(self.factors, self.n_components()); });
+  module.def("fit_population", &fit, py::arg("X"), py::arg("start"), py::kw_only(),
+             py::arg("sample_weight") = py::none(), py::arg("max_iterations"), py::arg("tolerance"), py::arg("prior"),
+             py::arg("scale"), py::arg("accelerate") = true, py::arg("n_threads") = 0, py::arg("report") = py::none(),
+             "The most likely population behind measurements; NaN is a missing value.");
+  module.def(
+      "measurement_log_density",
+      [](const Population& of, const PyGaussians& X, int n_threads) {
+        Vector out(X.view.n_samples());
+        const py::gil_scoped_release release;
+        log_density(of, X.view, out, interruptible(n_threads));
+        return out;
+      },
+      py::arg("population"), py::arg("X"), py::arg("n_threads") = 0, "log p(x_i) of each measurement.");
+  module.def("true_value_posteriors", &posteriors, py::arg("population"), py::arg("X"), py::arg("joined"),
+             py::arg("covariances") = true, py::arg("n_threads") = 0,
+             "Arrays of the posteriors of the true values, and their kind.");
+}
+
+}  // namespace halosvm::bindings

@@ -1,0 +1,365 @@
+"""EmpiricalBayes: from measurements to what is known of the true values.
+
+Values with errors enter, some of them missing; the posterior of each true value under the
+population of all leaves, as Gaussians, as mixtures, or as posterior means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from halosvm import _core
+from halosvm.covariances import Covariances
+from halosvm.gaussians import Gaussians
+from halosvm.mixtures import GaussianMixtures
+from halosvm.parameters import require_count, require_number, thread_count
+from halosvm.user_warning import warn_user
+
+from .fitting import Fitter
+from .population_model import PopulationModel
+from .populations import Form
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+_COVARIANCES = ("full", "diagonal", "factors")
+_OUTPUTS = ("gaussian", "mixture", "mean")
+
+
+class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  # type: ignore[misc]
+    r"""What measurements with errors tell of the true values behind them.
+
+    Each example is a measurement :math:`x_i = v_i + e_i` with an error :math:`e_i \sim N(0, S_i)`
+    of known covariance, and the true values :math:`v_i` are drawn from a population
+    :math:`\sum_k a_k N(m_k, V_k)`. `fit` estimates the population from all measurements (extreme
+    deconvolution); `transform` returns the posterior of each true value. It lies nearer to where
+    true values lie, most so where the error is large, and uses what the better measured features
+    of the same example say. A value that is missing is a measurement of infinite error.
+
+    Use it where an error bar means "measured with this error". Where the example itself is a
+    distribution (an image under unknown shifts, the frames of a clip), it goes to the classifier as
+    it is. How many components pay, and whether any do, is chosen by validation.
+
+    Parameters
+    ----------
+    n_components : int or "bic", default=1
+        Number of Gaussians that the population is made of; "bic" takes more, up to 10, while that
+        lowers the Bayesian information criterion.
+    covariance : {"full", "diagonal", "factors"}, default="full"
+        Form of the :math:`V_k`: any matrix; features that are independent within a component; or
+        `n_factors` factors plus a diagonal, for many features.
+    n_factors : int, optional
+        Number of factors of "factors"; None takes 10, or as many as there are features less one.
+    output : {"gaussian", "mixture", "mean"}, default="gaussian"
+        What `transform` returns: the Gaussian of each posterior's mean and covariance, the
+        posteriors themselves as `GaussianMixtures`, or an array of posterior means, for any other
+        estimator of scikit-learn.
+    n_init : int, default=1
+        Number of starts; the best of the fits is kept.
+    init : {"kmeans", "random"} or tuple, default="kmeans"
+        Start of several components: clusters of the posterior means under one component, or such
+        means drawn at random; or weights (k,), means (k, d) and covariances of the components.
+    max_iter : int, default=1000
+        Largest number of passes over the data.
+    tol : float, default=0.01
+        Stop when the log likelihood of all examples together is predicted to gain less than this
+        until its maximum. By the meaning of a likelihood ratio, the parameters are then within
+        about sqrt(2 tol) of their standard errors of the maximum, a seventh by default.
+    reg_covar : float, default=1e-6
+        Keeps covariances regular: one more example of this part of each feature's variance, in all
+        directions, is added to the scatter of each component.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+    n_threads : int or None, default=None
+        Number of threads; None uses every processor this process may use. Results do not depend on
+        it.
+    verbose : int, default=0
+        If positive, `fit` prints a line of progress after each pass.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Parts :math:`a_k` of the population.
+    means_ : ndarray of shape (n_components, n_features)
+        Means :math:`m_k`.
+    covariances_ : Covariances
+        The :math:`V_k`, full, diagonal or low_rank with a diagonal; ``covariances_[k]`` is a
+        matrix, ``covariances_.to_full()`` all of them.
+    log_likelihood_ : ndarray of shape (n,)
+        Log likelihood of all examples, plus the log prior of `reg_covar`, at each point that the
+        fit went to; it never decreases.
+    n_iter_ : int
+        Passes over the data.
+    converged_ : bool
+        Whether the fit ended below `tol`, or at the end of double precision.
+    status_ : str
+        How the fit ended, in one sentence.
+    n_components_ : int
+        Number of components.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the training data had names that are all strings.
+
+    See Also
+    --------
+    halosvm.reference.deconvolution_step : One step in NumPy.
+
+    Notes
+    -----
+    In a pipeline, `X_std` and `X_cov` reach this step as metadata, which it asks for by itself;
+    what comes behind it gets posteriors and must not ask for them. Posteriors are of the smallest
+    exact kind: certain for measurements without errors, diagonal for one diagonal component and
+    diagonal errors, low_rank for factors, else full.
+
+    References
+    ----------
+    J. Bovy, D. W. Hogg and S. T. Roweis, "Extreme deconvolution: Inferring complete distribution
+    functions from noisy, heterogeneous and incomplete observations", Annals of Applied Statistics 5
+    (2011).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import EmpiricalBayes
+    >>> X = np.array([[1.0, 1.2], [2.0, np.nan], [3.0, 2.9], [4.0, 4.3]])
+    >>> errors = np.array([[0.1, 0.1], [0.1, np.nan], [0.1, 0.1], [0.1, 2.0]])
+    >>> posterior = EmpiricalBayes().fit_transform(X, X_std=errors)
+    >>> posterior.mean.round(1)
+    array([[1. , 1.2],
+           [2. , 2.1],
+           [3. , 2.9],
+           [4. , 3.7]])
+    """
+
+    __metadata_request__fit: ClassVar = {"X_std": True, "X_cov": True}
+    __metadata_request__transform: ClassVar = {"X_std": True, "X_cov": True}
+
+    def __init__(
+        self,
+        n_components: int | str = 1,
+        *,
+        covariance: str = "full",
+        n_factors: int | None = None,
+        output: str = "gaussian",
+        n_init: int = 1,
+        init: str | tuple[Any, Any, Any] = "kmeans",
+        max_iter: int = 1000,
+        tol: float = 0.01,
+        reg_covar: float = 1e-6,
+        random_state: int | np.random.RandomState | None = None,
+        n_threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance = covariance
+        self.n_factors = n_factors
+        self.output = output
+        self.n_init = n_init
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: Any = None,  # noqa: ARG002
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Estimate the population of true values.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Measurements, or only their values; NaN and masked entries are missing.
+        y : ignored
+            There for pipelines.
+        X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
+            Standard deviations of the errors; infinite where a value is missing.
+        X_cov : Covariances or array-like, optional
+            Covariances of the errors; an array is read by its dimensions, as by `Gaussians`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples; a weight of 2 equals a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For data, errors, weights or parameters that make no sense.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` passes end before `tol` is reached.
+        """
+        with self._all_or_nothing():
+            return self._fit(X, X_std, X_cov, sample_weight)
+
+    def fit_transform(
+        self,
+        X: Gaussians | ArrayLike,
+        y: Any = None,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        """Estimate the population and return the posteriors of the same examples.
+
+        Parameters
+        ----------
+        X, y, X_std, X_cov, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        Gaussians, GaussianMixtures or ndarray
+        """
+        self.fit(X, y, X_std=X_std, X_cov=X_cov, sample_weight=sample_weight)
+        return self.transform(X, X_std=X_std, X_cov=X_cov)
+
+    def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
+        data = self._read(X, X_std, X_cov, reset=True)
+        n, d = data.shape
+        weights = np.ones(n)
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, data.mean[:, :1], dtype=np.float64)
+        bad = np.flatnonzero(~(weights >= 0))
+        if bad.size:
+            raise ValueError(
+                f"sample_weight row {bad[0]} is {weights[bad[0]]:g}; a weight must be >= 0"
+            )
+        if not weights.any():
+            raise ValueError("sample_weight is 0 for all rows; one must be positive")
+        form = Form(self.covariance, self._count_factors(d))
+        fitter = Fitter(self, data, weights, form)
+        if self.n_components == "bic":
+            result, self.n_components_ = fitter.fit_by_criterion()
+        else:
+            self.n_components_ = int(self.n_components)
+            if self.n_components_ > np.count_nonzero(weights):
+                raise ValueError(
+                    f"n_components is {self.n_components_}, X has {np.count_nonzero(weights)} rows"
+                )
+            result = fitter.fit_best(self.n_components_)
+        population = result["population"]
+        self.weights_ = population.weights
+        self.means_ = population.means
+        self.covariances_ = form.covariances(population)
+        self.log_likelihood_ = result["history"]
+        self.n_iter_ = result["iterations"]
+        self.converged_ = result["converged"]
+        self.status_ = result["message"]
+        if not self.converged_:
+            gain = result["predicted_gain"]
+            left = f"predicted to gain {gain:.2g} more" if np.isfinite(gain) else "still growing"
+            warn_user(
+                f"after {self.n_iter_} passes over the data the log likelihood is {left}, and tol "
+                f"is {self.tol:g}; increase max_iter or tol, or use fewer components"
+            )
+        return self
+
+    def transform(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Any:
+        """Return what is known of the true values behind measurements.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Measurements as in `fit`; those without errors are certain.
+
+        Returns
+        -------
+        Gaussians, GaussianMixtures or ndarray of shape (n_samples, n_features)
+            As `output` says.
+        """
+        check_is_fitted(self)
+        self._check_choice("output", _OUTPUTS)
+        data = self._read(X, X_std, X_cov, reset=False)
+        joined = self.output != "mixture"
+        found = _core.true_value_posteriors(
+            self._population(),
+            data.core_view(),
+            joined,
+            covariances=self.output != "mean",
+            n_threads=thread_count(self.n_threads),
+        )
+        means = found["means"]
+        if self.output == "mean":
+            return means
+        names = getattr(self, "feature_names_in_", None)
+        if found["kind"] == "zero":
+            covariances = Covariances.zero(*means.shape)
+        elif found["kind"] == "diagonal":
+            covariances = Covariances.diagonal(found["variances"])
+        elif found["kind"] == "low_rank":
+            covariances = Covariances.low_rank(found["factors"], found["variances"])
+        else:
+            covariances = Covariances.full(found["matrices"])
+        posterior = Gaussians.__new__(Gaussians)
+        of_each = getattr(self, "feature_units_in_", None)
+        posterior.__setstate__((means, covariances, names, of_each, data.groups))
+        if joined:
+            return posterior
+        counts = np.full(len(data), self.n_components_)
+        return GaussianMixtures(posterior, found["responsibilities"].reshape(-1), counts)
+
+    def _check_parameters(self) -> None:
+        if self.n_components != "bic":
+            if isinstance(self.n_components, str):
+                raise ValueError(
+                    f"n_components must be an integer or 'bic', got {self.n_components!r}"
+                )
+            require_count(self.n_components, "n_components")
+        self._check_choice("covariance", _COVARIANCES)
+        self._check_choice("output", _OUTPUTS)
+        if self.n_factors is not None:
+            require_count(self.n_factors, "n_factors")
+            if self.covariance != "factors":
+                raise ValueError(f"n_factors is given, but covariance is {self.covariance!r}")
+        for name in ("n_init", "max_iter"):
+            require_count(getattr(self, name), name)
+        require_number(self.tol, "tol", or_zero=True)
+        require_number(self.reg_covar, "reg_covar", or_zero=True)
+        thread_count(self.n_threads)
+        if isinstance(self.init, str):
+            self._check_choice("init", ("kmeans", "random"))
+        elif not isinstance(self.init, tuple) or len(self.init) != 3:
+            raise TypeError(
+                "init must be 'kmeans', 'random', or a tuple of weights, means and covariances, "
+                f"got {self.init!r}"
+            )
+        elif self.n_components == "bic":
+            raise ValueError("init holds the components of a start, but n_components is 'bic'")
+
+    def _check_choice(self, name: str, allowed: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, str) or value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -1,0 +1,194 @@
+"""What a population of true values tells of measurements: densities, a criterion, draws.
+
+Measurements enter, read and checked; log densities and numbers made of them leave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from halosvm import _core, frames, units
+from halosvm.estimator import GaussianEstimator
+from halosvm.gaussians import Gaussians, as_gaussians
+from halosvm.mixtures import GaussianMixtures
+from halosvm.parameters import require_count, thread_count
+from halosvm.reading import as_float_array, needs_own_reading
+
+from .measurements import unmasked, with_errors
+from .populations import Form
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.covariances import Covariances
+
+    Array = NDArray[np.float64]
+
+
+class PopulationModel(GaussianEstimator):
+    """A population sum_k a_k N(m_k, V_k) behind measurements; base class of its estimators."""
+
+    __metadata_request__score: ClassVar = {"X_std": True, "X_cov": True}
+
+    covariance: str
+    n_factors: int | None
+    random_state: int | np.random.RandomState | None
+    n_threads: int | None
+    n_components_: int
+    n_features_in_: int
+    weights_: Array
+    means_: Array
+    covariances_: Covariances
+
+    def score_samples(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the log density of each measurement, with its error.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Measurements as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            0 where nothing is measured.
+        """
+        check_is_fitted(self)
+        data = self._read(X, X_std, X_cov, reset=False)
+        return _core.measurement_log_density(
+            self._population(), data.core_view(), thread_count(self.n_threads)
+        )
+
+    def score(
+        self,
+        X: Gaussians | ArrayLike,
+        y: Any = None,  # noqa: ARG002
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> float:
+        """Return the mean log density of measurements.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Measurements as in `fit`.
+        y : ignored
+        """
+        return float(np.mean(self.score_samples(X, X_std=X_std, X_cov=X_cov)))
+
+    def bic(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> float:
+        """Return the Bayesian information criterion; lower is better.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Measurements as in `fit`.
+        """
+        densities = self.score_samples(X, X_std=X_std, X_cov=X_cov)
+        form = Form(self.covariance, self._count_factors(self.n_features_in_))
+        n_parameters = form.n_parameters(self.n_components_, self.n_features_in_)
+        return float(n_parameters * np.log(len(densities)) - 2.0 * densities.sum())
+
+    def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[np.intp]]:
+        """Draw true values from the population.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Their number.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        component : ndarray of shape (n_samples,)
+            The component that each comes from.
+        """
+        check_is_fitted(self)
+        require_count(n_samples, "n_samples")
+        rng = check_random_state(self.random_state)
+        component = rng.choice(self.n_components_, n_samples, p=self.weights_)
+        X = np.empty((n_samples, self.n_features_in_))
+        for k in range(self.n_components_):
+            rows = np.flatnonzero(component == k)
+            X[rows] = rng.multivariate_normal(
+                self.means_[k], self.covariances_[k], len(rows), check_valid="ignore"
+            )
+        return X, component
+
+    def _read(self, X: Any, X_std: Any, X_cov: Any, *, reset: bool) -> Gaussians:
+        if isinstance(X, GaussianMixtures):
+            raise TypeError("X is GaussianMixtures; measurements have Gaussian errors")
+        data = self._read_measurements(X, X_std, X_cov, reset=reset)
+        if reset:
+            self.__dict__.pop("feature_units_in_", None)
+            if data.feature_units is not None:
+                self.feature_units_in_ = data.feature_units
+        checked: Gaussians = self._check_features(data)
+        return checked
+
+    def _read_measurements(self, X: Any, X_std: Any, X_cov: Any, *, reset: bool) -> Gaussians:
+        if isinstance(X, Gaussians):
+            data = as_gaussians(X, X_std=X_std, X_cov=X_cov)
+        else:
+            labels = frames.labels_of(X, "X")
+            bare, unit = units.split(X)
+            bare = unmasked(bare)
+            if not needs_own_reading(bare):
+                means = validate_data(
+                    self,
+                    bare,
+                    reset=reset,
+                    dtype=[np.float64, np.float32],
+                    order="C",
+                    ensure_all_finite="allow-nan",
+                )
+                means = np.require(means, requirements=["ALIGNED"])
+            else:
+                means = as_float_array(bare, "X", "n_samples", "n_features")
+            of_each = units.for_features(unit, means.shape[1])
+            if labels.names is None:
+                labels = frames.Labels(getattr(self, "feature_names_in_", None), labels.index)
+            data = with_errors(means, X_std, X_cov, labels, of_each)
+            if not needs_own_reading(bare):
+                return data
+        if reset:
+            self.n_features_in_ = data.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if data.feature_names is not None:
+                self.feature_names_in_ = data.feature_names
+        return data
+
+    def _population(self) -> _core.Population:
+        form = Form(self.covariance, self._count_factors(self.n_features_in_))
+        return form.restored(self.weights_, self.means_, self.covariances_)
+
+    def _count_factors(self, d: int) -> int:
+        if self.covariance != "factors":
+            return 0
+        if self.n_factors is None:
+            return min(10, d - 1)
+        if self.n_factors >= d:
+            raise ValueError(f"n_factors is {self.n_factors}; it must be below n_features = {d}")
+        return int(self.n_factors)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

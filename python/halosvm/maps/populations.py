@@ -1,0 +1,153 @@
+"""Populations of true values: where their fit starts, how many parameters they have, their form.
+
+In:  measurements, or weights, means and covariances that the user gives.
+Out: populations as the core takes them; Covariances of their components.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from halosvm import _core, reading
+from halosvm.covariances import Covariances
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+class Form(NamedTuple):
+    """How covariances of components are stored, and the number of factors."""
+
+    kind: str
+    n_factors: int
+
+    def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
+        """Make a population of this form from dense covariances, (k, d, d)."""
+        if self.kind == "full":
+            return _core.Population("full", weights, means, matrices=matrices)
+        variances = np.einsum("kjj->kj", matrices).copy()
+        if self.kind == "diagonal":
+            return _core.Population("diagonal", weights, means, variances=variances)
+        factors = np.stack([_leading_factors(V, self.n_factors) for V in matrices])
+        own = variances - np.einsum("kjh,kjh->kj", factors, factors)
+        # Noise of each value's own keeps the factors free to move.
+        own = np.maximum(own, 0.05 * variances)
+        return _core.Population("factors", weights, means, variances=own, factors=factors)
+
+    def n_parameters(self, n_components: int, d: int) -> int:
+        """Count the free parameters of a population of d features."""
+        h = self.n_factors
+        of_one = {
+            "full": d * (d + 1) // 2,
+            "diagonal": d,
+            "factors": d + d * h - h * (h - 1) // 2,
+        }[self.kind]
+        return n_components * (d + of_one) + n_components - 1
+
+    def covariances(self, population: _core.Population) -> Covariances:
+        """Return the covariances of the components."""
+        if self.kind == "full":
+            return Covariances.full(population.matrices)
+        if self.kind == "diagonal":
+            return Covariances.diagonal(population.variances)
+        return Covariances.low_rank(population.factors, population.variances)
+
+    def restored(self, weights: Array, means: Array, covariances: Covariances) -> _core.Population:
+        """Return the population of the fitted attributes, to the last bit."""
+        values = np.asarray(covariances.values, dtype=np.float64)
+        if self.kind == "full":
+            return _core.Population("full", weights, means, matrices=values)
+        if self.kind == "diagonal":
+            return _core.Population("diagonal", weights, means, variances=values)
+        own = np.asarray(covariances.diagonal_values, dtype=np.float64)
+        return _core.Population("factors", weights, means, variances=own, factors=values)
+
+
+def _leading_factors(V: Array, n_factors: int) -> Array:
+    """Return the factors of the largest eigenvalues of the correlations, in the units of V."""
+    scale = np.sqrt(np.diag(V))
+    values, vectors = np.linalg.eigh(V / np.outer(scale, scale))
+    kept = slice(len(values) - n_factors, None)
+    # Half of what the noise of the other directions adds to each belongs there, not to the factor.
+    excess = np.maximum(values[kept] - 0.5 * np.median(values), 0.05)
+    factors: Array = scale[:, np.newaxis] * vectors[:, kept] * np.sqrt(excess)
+    return factors
+
+
+def given_start(init: Any, form: Form, n_components: int, n_features: int) -> _core.Population:
+    """Read an `init` of weights, means and covariances."""
+    weights, means, covariances = init
+    weights = reading.as_float_array(weights, "init weights", n_components).astype(np.float64)
+    means = reading.as_float_array(means, "init means", n_components, n_features).astype(np.float64)
+    if not isinstance(covariances, Covariances):
+        values = reading.as_float_array(covariances, "init covariances")
+        if values.ndim == 3:
+            covariances = Covariances.full(values, argument="init covariances")
+        else:
+            covariances = Covariances.diagonal(values, argument="init covariances")
+    if covariances.shape != (n_components, n_features):
+        raise ValueError(
+            f"init covariances have shape {covariances.shape}, expected "
+            f"({n_components}, {n_features})"
+        )
+    if form.kind == "factors" and covariances.kind == "low_rank" and covariances.offsets is None:
+        factors, own = covariances.values, covariances.diagonal_values
+        if factors is not None and own is not None and factors.shape[2] == form.n_factors:
+            return form.restored(weights, means, covariances)
+    return form.population(weights, means, covariances.to_full())
+
+
+def drawn_start(
+    init: str,
+    form: Form,
+    n_components: int,
+    points: Array,
+    weights: Array,
+    whole: Array,
+    scale: Array,
+    random_state: np.random.RandomState,
+) -> _core.Population:
+    """Start from clusters, or from rows drawn at random.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        Posterior means under one component.
+    weights : ndarray of shape (n,)
+        Of the examples, all positive.
+    whole : ndarray of shape (d, d)
+        Covariance of that component.
+    scale : ndarray of shape (d,)
+        Unit of each feature.
+    """
+    if init == "random":
+        chosen = random_state.choice(len(points), n_components, p=weights / weights.sum())
+        equal = np.full(n_components, 1.0 / n_components)
+        return form.population(equal, points[chosen], np.stack([whole] * n_components))
+    seed = int(random_state.randint(np.iinfo(np.int32).max))
+    model = KMeans(n_components, n_init=1, random_state=seed)
+    labels = model.fit_predict(points / scale, sample_weight=weights)
+    mean = np.average(points, axis=0, weights=weights)
+    # What the posterior means do not show of the spread of the true values.
+    unseen = np.diag(whole) - np.average((points - mean) ** 2, axis=0, weights=weights)
+    floor = np.diag(np.maximum(unseen, 1e-6 * np.diag(whole)))
+    masses, means, scatters = [], [], []
+    for k in range(n_components):
+        c = np.where(labels == k, weights, 0.0)
+        masses.append(c.sum())
+        means.append(np.average(points, axis=0, weights=c) if c.any() else mean)
+        apart = points - means[-1]
+        scatters.append((c[:, np.newaxis] * apart).T @ apart)
+    within = sum(scatters) / weights.sum()
+    one = weights.mean()
+    matrices = [
+        (scatter + one * within) / (mass + one) + floor
+        for scatter, mass in zip(scatters, masses, strict=True)
+    ]
+    shares = np.maximum(masses, one)
+    return form.population(shares / shares.sum(), np.array(means), np.stack(matrices))

@@ -1,0 +1,80 @@
+"""From measurements to true values, in pure NumPy: extreme deconvolution, spec N.
+
+Notation (n examples, d features, k components):
+
+    x      (n, d) measurements x_i = v_i + e_i; NaN where a value is missing
+    S      (n, d, d) covariances of the errors e_i; what stands at missing values is not read
+    a, m, V   (k,), (k, d), (k, d, d) the population of true values, v ~ sum_k a_k N(m_k, V_k)
+    r, b, B   (n, k), (n, k, d), (n, k, d, d) the posterior, v_i ~ sum_k r_ik N(b_ik, B_ik)
+
+Both functions work on whole arrays, example by example only inside `numpy.linalg`. The source is
+Bovy, Hogg, Roweis, "Extreme deconvolution", Annals of Applied Statistics 5 (2011).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.floating[Any]]
+    Population = tuple[Array, Array, Array]
+
+
+def true_value_posterior(
+    x: Array, S: Array, a: Array, m: Array, V: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return log p(x_i), shape (n,), and the posterior r, b, B of the true values.
+
+    A missing value takes a row and a column of the identity in T = R V R' + S, and the residual 0:
+    it enters neither the density nor the gain K. B = L V L' + K S K' is Joseph's form; L = I - K R
+    is S T^-1 where a value is there, so that nothing cancels however small S is.
+    """
+    d = x.shape[1]
+    there = ~np.isnan(x)
+    both = there[:, :, np.newaxis] & there[:, np.newaxis, :]
+    S = np.where(both, S, 0.0)
+    unseen = np.eye(d) * ~there[:, :, np.newaxis]
+    log_density, b, B = [], [], []
+    for a_k, m_k, V_k in zip(a, m, V, strict=True):
+        T = V_k * both + S + unseen
+        gain = np.linalg.solve(T, V_k * there[:, :, np.newaxis]).transpose(0, 2, 1)
+        rest = np.where(there, x - m_k, 0.0)
+        distance = np.einsum("nd,nd->n", rest, np.linalg.solve(T, rest[..., np.newaxis])[..., 0])
+        volume = np.linalg.slogdet(T)[1] + there.sum(axis=1) * np.log(2 * np.pi)
+        with np.errstate(divide="ignore"):  # a component without examples has the weight 0
+            log_density.append(np.log(a_k) - 0.5 * (distance + volume))
+        b.append(m_k + np.einsum("nij,nj->ni", gain, rest))
+        left = unseen - ~there[:, :, np.newaxis] * gain + np.linalg.solve(T, S).transpose(0, 2, 1)
+        B.append(left @ V_k @ left.transpose(0, 2, 1) + gain @ S @ gain.transpose(0, 2, 1))
+    joint = np.stack(log_density, axis=1)
+    total = np.logaddexp.reduce(joint, axis=1)
+    return total, np.exp(joint - total[:, np.newaxis]), np.stack(b, axis=1), np.stack(B, axis=1)
+
+
+def deconvolution_step(
+    x: Array,
+    S: Array,
+    a: Array,
+    m: Array,
+    V: Array,
+    c: ArrayLike | None = None,
+    W: ArrayLike = 0.0,
+) -> tuple[Population, float]:
+    """Return the population after one step of expectation maximisation, and log p(x) before it.
+
+    `c` holds weights of the examples, (n,). `W`, (d, d), is added to the scatter of each component;
+    log p(x) - 1/2 sum_k tr(W V_k^-1) never decreases.
+    """
+    log_density, r, b, B = true_value_posterior(x, S, a, m, V)
+    c = np.ones(len(x)) if c is None else np.asarray(c, np.float64)
+    r = c[:, np.newaxis] * r
+    q = r.sum(axis=0)
+    m = np.einsum("nk,nkd->kd", r, b) / q[:, np.newaxis]
+    apart = b - m
+    scatter = np.einsum("nk,nki,nkj->kij", r, apart, apart) + np.einsum("nk,nkij->kij", r, B)
+    V = (scatter + W) / q[:, np.newaxis, np.newaxis]
+    return (q / c.sum(), m, V), float(c @ log_density)
