@@ -4,29 +4,21 @@ include(CheckCXXSourceCompiles)
 
 set(HALOSVM_ISAS "")
 set(HALOSVM_FLAGS_avx2 -march=x86-64-v3)
-set(HALOSVM_FLAGS_avx512 -march=x86-64-v4)
 
 if(HALOSVM_ISA_VARIANTS AND NOT MSVC)
-  foreach(isa IN ITEMS avx2 avx512)
-    string(REPLACE ";" " " CMAKE_REQUIRED_FLAGS "${HALOSVM_FLAGS_${isa}}")
-    check_cxx_source_compiles("
-      #ifndef __x86_64__
-      #error \"another architecture\"
-      #endif
-      int main() { return 0; }" HALOSVM_COMPILER_KNOWS_${isa})
-    if(HALOSVM_COMPILER_KNOWS_${isa})
-      list(APPEND HALOSVM_ISAS ${isa})
-    endif()
-  endforeach()
+  set(CMAKE_REQUIRED_FLAGS ${HALOSVM_FLAGS_avx2})
+  check_cxx_source_compiles("
+    #ifndef __x86_64__
+    #error \"another architecture\"
+    #endif
+    int main() { return 0; }" HALOSVM_COMPILER_KNOWS_avx2)
+  if(HALOSVM_COMPILER_KNOWS_avx2)
+    list(APPEND HALOSVM_ISAS avx2)
+  endif()
   unset(CMAKE_REQUIRED_FLAGS)
 endif()
 list(JOIN HALOSVM_ISAS " " isas)
 message(STATUS "Instruction sets of the extension: baseline ${isas}")
-
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 warns of the undefined operands in its own AVX-512 intrinsics (GCC bug 105593).
-  list(APPEND HALOSVM_FLAGS_avx512 -Wno-maybe-uninitialized)
-endif()
 
 # Adds a static library of the core's sources, compiled with the given flags. Whatever links it is compiled with them
 # too, so that one binary never holds inline functions and templates of different flags.

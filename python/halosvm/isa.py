@@ -1,4 +1,4 @@
-"""Which build of the compiled core to import: baseline, AVX2 or AVX-512.
+"""Which build of the compiled core to import: baseline or AVX2.
 
 What the processor supports, what is installed and the environment variable HALOSVM_ISA come in; the
 module that `halosvm._core` stands for goes out.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # The level of x86-64 that each build needs, the fastest build first; 0 is any processor.
-LEVELS = {"avx512": 4, "avx2": 3, "baseline": 0}
+LEVELS = {"avx2": 3, "baseline": 0}
 
 
 def load_core() -> ModuleType:
@@ -46,7 +46,7 @@ def choose(wanted: str, installed: Sequence[str], level: int) -> str:
     Parameters
     ----------
     wanted : str
-        "baseline", "avx2" or "avx512"; "" leaves the choice to this function.
+        "baseline" or "avx2"; "" leaves the choice to this function.
     installed : sequence of str
         The builds there are, the fastest first.
     level : int
