@@ -1,6 +1,6 @@
 #include "rule.hpp"
 
-#include <Eigen/Cholesky>
+#include "linalg/cholesky.hpp"
 
 #include <cmath>
 
@@ -68,14 +68,14 @@ class DenseRule final : public PairRule {
 
   /// Only the lower triangle is read. Eigenvalues are 1 and above, apart from rounding, so that it cannot fail.
   void factor() {
-    Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>, Eigen::Lower> in_place(total_);
-    log_determinant_ = 2.0 * total_.diagonal().array().log().sum();
+    linalg::cholesky(total_);
+    log_determinant_ = linalg::log_determinant(total_);
   }
 
   /// 1/2 (log determinant + |C^-1 d|^2) for each of the differences, as a row.
   Eigen::RowVectorXd exponents() {
     solved_ = differences_.transpose();
-    total_.triangularView<Eigen::Lower>().solveInPlace(solved_);
+    linalg::solve_lower(total_, solved_);
     return 0.5 * (solved_.colwise().squaredNorm().array() + log_determinant_);
   }
 

@@ -1,8 +1,8 @@
 #include "expansion.hpp"
 #include "expansion_parts.hpp"
 
-#include <Eigen/Cholesky>
-#include <Eigen/QR>
+#include "linalg/cholesky.hpp"
+#include "linalg/qr.hpp"
 
 #include <vector>
 
@@ -14,15 +14,16 @@ namespace {
 struct Bump {
   Parts parts;
   MatrixXd M;
-  MatrixXd H;                      ///< M (I + M)^-1
-  Eigen::LLT<MatrixXd> precision;  ///< of N = I + M
-  Vector p;                        ///< N^-1 v, which is R'a
-  Vector a;                        ///< B^-1 d
-  double log_determinant = 0.0;    ///< of N
+  MatrixXd H;                    ///< M (I + M)^-1
+  MatrixXd precision;            ///< Cholesky factor of N = I + M
+  Vector p;                      ///< N^-1 v, which is R'a
+  Vector a;                      ///< B^-1 d
+  double log_determinant = 0.0;  ///< of N
   double exponent = 0.0;
-  Eigen::LLT<MatrixXd> own;                   ///< of I + T_j, if T_j is a matrix
-  Eigen::HouseholderQR<MatrixXd> orthogonal;  ///< of [A^-1/2 F; I], if it has a factor
-  Vector root;                                ///< A^1/2
+  MatrixXd own;         ///< Cholesky factor of I + T_j, if T_j is a matrix
+  MatrixXd orthogonal;  ///< QR decomposition of [A^-1/2 F; I], if it has a factor
+  Vector coefficients;  ///< of its reflections
+  Vector root;          ///< A^1/2
 
   void turn(const Vector& mean, const MatrixXd& R) {
     const Vector d = mean - parts.mean;
@@ -36,11 +37,14 @@ struct Bump {
     if (R.cols() > 0) {
       const auto VR = rooted.leftCols(R.cols());
       M.noalias() = VR.transpose() * VR;
-      precision.compute(MatrixXd::Identity(R.cols(), R.cols()) + M);
-      log_determinant = 2.0 * precision.matrixLLT().diagonal().array().log().sum();
-      H = precision.solve(M);
+      precision = MatrixXd::Identity(R.cols(), R.cols()) + M;
+      linalg::cholesky(precision);
+      log_determinant = linalg::log_determinant(precision);
+      H = M;
+      linalg::cholesky_solve(precision, H);
       const Vector v = VR.transpose() * left;
-      p = precision.solve(v);
+      p = v;
+      linalg::cholesky_solve(precision, p);
       quadratic -= v.dot(p);
       left -= VR * p;
     }
@@ -53,34 +57,38 @@ struct Bump {
   /// that complete those in which [A^-1/2 F; I] lies, so that P is no difference, however wide the factor.
   double apply_root(MatrixXd& X) {
     if (parts.matrix.size() > 0) {
-      own.compute(MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix);
-      own.matrixL().solveInPlace(X);
-      return 2.0 * own.matrixLLT().diagonal().array().log().sum();
+      own = MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix;
+      linalg::cholesky(own);
+      linalg::solve_lower(own, X);
+      return linalg::log_determinant(own);
     }
     root = (1.0 + parts.v.array()).sqrt();
     const double logs = parts.v.array().log1p().sum();
     X.array().colwise() /= root.array();
     const Index rank = parts.F.cols();
     if (rank == 0) return logs;
-    MatrixXd stacked(X.rows() + rank, rank);
-    stacked.bottomRows(rank).setIdentity();
-    stacked.topRows(X.rows()) = root.cwiseInverse().asDiagonal() * parts.F;
-    orthogonal.compute(stacked);
+    orthogonal.resize(X.rows() + rank, rank);
+    orthogonal.bottomRows(rank).setIdentity();
+    orthogonal.topRows(X.rows()) = root.cwiseInverse().asDiagonal() * parts.F;
+    coefficients = linalg::qr(orthogonal);
     MatrixXd extended = MatrixXd::Zero(X.rows() + rank, X.cols());
     extended.topRows(X.rows()) = X;
-    extended.applyOnTheLeft(orthogonal.householderQ().adjoint());
+    linalg::apply_q_transposed(orthogonal, coefficients, extended);
     X = extended.bottomRows(X.rows());
-    return logs + 2.0 * orthogonal.matrixQR().diagonal().array().abs().log().sum();
+    return logs + 2.0 * orthogonal.diagonal().array().abs().log().sum();
   }
 
   /// V u for the same V.
   Vector apply_root_transposed(const Vector& u) const {
-    if (parts.matrix.size() > 0) return own.matrixU().solve(u);
     Vector out = u;
+    if (parts.matrix.size() > 0) {
+      linalg::solve_lower_transposed(own, out);
+      return out;
+    }
     if (parts.F.cols() > 0) {
       Vector extended = Vector::Zero(u.size() + parts.F.cols());
       extended.tail(u.size()) = u;
-      extended.applyOnTheLeft(orthogonal.householderQ());
+      linalg::apply_q(orthogonal, coefficients, extended);
       out = extended.head(u.size());
     }
     return out.cwiseQuotient(root);
@@ -153,14 +161,13 @@ class LatentMoments final : public PairMoments {
     const Vector of_l = j.M * l.p;
     both_ = j.M + l.M;
     both_.diagonal().array() += 1.0;
-    precision_.compute(both_);
-    const Vector solved = precision_.matrixL().solve(of_j + of_l);
+    linalg::cholesky(both_);
+    Vector solved = of_j + of_l;
+    linalg::solve_lower(both_, solved);
     const double rho = j.p.dot(of_j) + l.p.dot(of_l) - solved.squaredNorm();
     change_.noalias() = -j.H * l.H;
     const std::optional<double> near = log_near_identity(change_);
-    const double lambda =
-        near ? -*near
-             : j.log_determinant + l.log_determinant - 2.0 * precision_.matrixLLT().diagonal().array().log().sum();
+    const double lambda = near ? -*near : j.log_determinant + l.log_determinant - linalg::log_determinant(both_);
     rest = 0.5 * (lambda - rho);
   }
 
@@ -172,7 +179,6 @@ class LatentMoments final : public PairMoments {
   std::vector<Bump> columns_;
   MatrixXd both_;
   MatrixXd change_;
-  Eigen::LLT<MatrixXd> precision_;
 };
 
 }  // namespace

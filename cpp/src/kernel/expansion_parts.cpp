@@ -1,6 +1,6 @@
 #include "expansion_parts.hpp"
 
-#include <Eigen/Eigenvalues>
+#include "linalg/eigen.hpp"
 
 namespace halosvm::kernels {
 
@@ -20,8 +20,9 @@ void Parts::load(const Block& block, Index i) {
 
 void Parts::factor_matrix() {
   if (matrix.size() == 0) return;
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(matrix);
-  F = eigen.eigenvectors() * eigen.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+  linalg::SymmetricEigen eigen;
+  eigen.compute(matrix);
+  F = eigen.vectors() * eigen.values().cwiseMax(0.0).cwiseSqrt().asDiagonal();
   matrix.resize(0, 0);
 }
 
