@@ -31,7 +31,7 @@ clf = halosvm.UncertainSVC().fit(X, y, X_std=rng.uniform(0.1, 1.0, X.shape))
 assert clf.score(X, y) > 0.5
 print(halosvm.show_config("dict")["isa"])
 """
-# Of 2008, the oldest that NumPy's wheels run on, and of 2013. The emulator knows no AVX-512.
+# Of 2008, the oldest that NumPy's wheels run on, and of 2013.
 PROCESSORS = {"Nehalem": "baseline", "Haswell": "avx2"}
 
 

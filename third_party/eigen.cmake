@@ -15,5 +15,6 @@ if(NOT TARGET Eigen3::Eigen)
   endif()
 endif()
 if(NOT TARGET Eigen3::Eigen)
-  message(FATAL_ERROR "Eigen 3.4 is needed: install it (Debian: libeigen3-dev) or run 'pip install cmeel-eigen'")
+  message(FATAL_ERROR "halosvm needs Eigen 3.4: install it (Debian: libeigen3-dev, vcpkg: eigen3), run "
+                      "'pip install cmeel-eigen', or name its place with -DEigen3_DIR=...")
 endif()

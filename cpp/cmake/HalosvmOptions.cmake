@@ -3,6 +3,7 @@ function(halosvm_core_properties target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/include>
     $<INSTALL_INTERFACE:include>)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/cpp/src")
   target_link_libraries(${target} PUBLIC Eigen3::Eigen Threads::Threads)
   target_compile_features(${target} PUBLIC cxx_std_17)
   set_target_properties(${target} PROPERTIES
@@ -13,7 +14,7 @@ function(halosvm_core_properties target)
   # Parsing Eigen takes longer than compiling most files. clang-tidy cannot read another compiler's header.
   if(NOT CMAKE_CXX_CLANG_TIDY)
     target_precompile_headers(${target} PRIVATE
-      <Eigen/Core> <Eigen/Cholesky> <algorithm> <cmath> <functional> <memory> <string> <vector>)
+      <Eigen/Core> <algorithm> <cmath> <functional> <memory> <string> <vector>)
   endif()
 endfunction()
 

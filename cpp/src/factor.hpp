@@ -4,7 +4,7 @@
 
 #include "halosvm/types.hpp"
 
-#include <Eigen/Cholesky>
+#include "linalg/cholesky.hpp"
 
 namespace halosvm {
 
@@ -17,20 +17,23 @@ class Factor {
     scale_ = lower.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
     double extra = 1e-15;
     for (int attempt = 0; attempt < 6; ++attempt) {
-      Matrix scaled = scale_.asDiagonal() * lower * scale_.asDiagonal();
-      scaled.diagonal().array() += extra;
-      llt_.compute(scaled);
-      if (llt_.info() == Eigen::Success) return true;
+      cholesky_ = scale_.asDiagonal() * lower * scale_.asDiagonal();
+      cholesky_.diagonal().array() += extra;
+      if (linalg::cholesky(cholesky_)) return true;
       extra *= 100.0;
     }
     return false;
   }
 
-  Vector solve(const Vector& right) const { return scale_.cwiseProduct(llt_.solve(scale_.cwiseProduct(right))); }
+  Vector solve(const Vector& right) const {
+    Vector out = scale_.cwiseProduct(right);
+    linalg::cholesky_solve(cholesky_, out);
+    return scale_.cwiseProduct(out);
+  }
 
  private:
   Vector scale_;
-  Eigen::LLT<Matrix, Eigen::Lower> llt_;
+  Columns cholesky_;
 };
 
 }  // namespace halosvm

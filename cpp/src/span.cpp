@@ -4,8 +4,7 @@
 #include "halosvm/covariance/zero.hpp"
 #include "halosvm/interior_point.hpp"
 
-#include <Eigen/Householder>
-#include <Eigen/QR>
+#include "linalg/qr.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -65,15 +64,14 @@ void Span::triangularise(const Execution& execution) {
   const Index size = columns_.cols();
   for (Index begin = 0; begin < size; begin += panel) {
     const Index count = std::min(panel, size - begin);
-    Eigen::Ref<Eigen::MatrixXd> here = columns_.block(begin, begin, d - begin, count);
-    const Eigen::HouseholderQR<Eigen::Ref<Eigen::MatrixXd>> qr(here);
-    reflections_.emplace_back(qr.hCoeffs());
+    const ColumnsRef here = columns_.block(begin, begin, d - begin, count);
+    reflections_.push_back(linalg::qr(here));
     const Index rest = size - begin - count;
     run_tasks((rest + panel - 1) / panel, execution, [&](Index task, int /*slot*/, Checkpoint& checkpoint) {
       checkpoint();
       const Index first = begin + count + task * panel;
-      columns_.block(begin, first, d - begin, std::min(panel, size - first))
-          .applyOnTheLeft(qr.householderQ().transpose());
+      linalg::apply_q_transposed(here, reflections_.back(),
+                                 columns_.block(begin, first, d - begin, std::min(panel, size - first)));
     });
   }
 }
@@ -109,7 +107,7 @@ LinearModel Span::out_of(const LinearModel& model) const {
     const Vector& coefficients = reflections_[static_cast<std::size_t>(k)];
     const Index rows = coef.rows() - k * panel;
     const auto below = columns_.block(k * panel, k * panel, rows, coefficients.size());
-    coef.bottomRows(rows).applyOnTheLeft(Eigen::householderSequence(below, coefficients));
+    linalg::apply_q(below, coefficients, coef.bottomRows(rows));
   }
   LinearModel outside = model;
   outside.coef = coef.transpose();

@@ -3,7 +3,7 @@
 #include "halosvm/check.hpp"
 #include "halosvm/covariance/full.hpp"
 #include "halosvm/covariance/low_rank.hpp"
-#include "leading_eigenpairs.hpp"
+#include "linalg/leading_eigenpairs.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -57,7 +57,7 @@ class Truncation {
   Vector one_ = Vector::Ones(1);
   Matrix dense_;
   Matrix factor_;
-  LeadingEigenpairs eigenpairs_;
+  linalg::LeadingEigenpairs eigenpairs_;
 };
 
 /// Examples in a task: enough that starting one costs nothing.

@@ -21,9 +21,9 @@ def show_config(mode: Literal["dict"]) -> Config: ...
 def show_config(mode: str = "stdout") -> Config | None:
     """Show which build of the compiled core is in use, and the versions of everything around it.
 
-    On x86-64 the core is built for the baseline, for AVX2 and for AVX-512, and the fastest that the
-    processor runs is imported. The environment variable HALOSVM_ISA, set before the import to
-    "baseline", "avx2" or "avx512", forces one of them.
+    On x86-64 wheels hold the core built for the baseline and for AVX2, and the faster that the
+    processor runs is imported; a build from source holds the one for its own processor. The
+    environment variable HALOSVM_ISA, set before the import to "baseline" or "avx2", forces one.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def show_config(mode: str = "stdout") -> Config | None:
     Examples
     --------
     >>> import halosvm
-    >>> halosvm.show_config("dict")["isa"] in {"baseline", "avx2", "avx512"}
+    >>> halosvm.show_config("dict")["isa"] in {"baseline", "avx2"}
     True
     """
     if mode not in {"stdout", "dict"}:

@@ -1,4 +1,4 @@
-"""Which build of the compiled core to import: baseline, AVX2 or AVX-512.
+"""Which build of the compiled core to import: baseline or AVX2.
 
 What the processor supports, what is installed and the environment variable HALOSVM_ISA come in; the
 module that `halosvm._core` stands for goes out.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # The level of x86-64 that each build needs, the fastest build first; 0 is any processor.
-LEVELS = {"avx512": 4, "avx2": 3, "baseline": 0}
+LEVELS = {"avx2": 3, "baseline": 0}
 
 
 def load_core() -> ModuleType:
@@ -46,7 +46,7 @@ def choose(wanted: str, installed: Sequence[str], level: int) -> str:
     Parameters
     ----------
     wanted : str
-        "baseline", "avx2" or "avx512"; "" leaves the choice to this function.
+        "baseline" or "avx2"; "" leaves the choice to this function.
     installed : sequence of str
         The builds there are, the fastest first.
     level : int
@@ -60,18 +60,30 @@ def choose(wanted: str, installed: Sequence[str], level: int) -> str:
     Raises
     ------
     ImportError
-        If there is no such build, or none for this processor.
+        If there is no such build, or none for this processor; the message says what to do.
     """
     listing = ", ".join(installed) or "none"
     runnable = [isa for isa in installed if LEVELS[isa] <= level]
+    if not installed:
+        raise ImportError(
+            "no build of the compiled core is installed here: install halosvm with pip, "
+            "from its source or from a wheel"
+        )
     if not wanted:
         if not runnable:
-            raise ImportError(f"no build of the compiled core for this processor; built: {listing}")
+            raise ImportError(
+                f"halosvm is installed for {listing}, which needs an "
+                f"x86-64-v{LEVELS[installed[-1]]} processor; this one is {processor_name(level)}: "
+                "build halosvm from source on this processor, or install a wheel, which runs on all"
+            )
         return runnable[0]
     if wanted not in LEVELS:
         raise ImportError(f"HALOSVM_ISA is {wanted!r}; it can be {', '.join(LEVELS)}")
     if wanted not in installed:
-        raise ImportError(f"HALOSVM_ISA is {wanted!r}, which was not built; built: {listing}")
+        raise ImportError(
+            f"HALOSVM_ISA is {wanted!r}, which is not installed; installed: {listing} (wheels hold "
+            "all, and so does a build with -Ccmake.define.HALOSVM_ISA_VARIANTS=all)"
+        )
     if wanted not in runnable:
         raise ImportError(
             f"HALOSVM_ISA is {wanted!r}, which needs an x86-64-v{LEVELS[wanted]} processor; "

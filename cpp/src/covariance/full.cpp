@@ -2,8 +2,8 @@
 
 #include "halosvm/check.hpp"
 
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
+#include "linalg/cholesky.hpp"
+#include "linalg/eigen.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -37,11 +37,13 @@ void check_matrix(const ConstMatrixRef& S, double tolerance, const std::string& 
                               check::text(S(j, i)));
   }
   // Cholesky of the slightly shifted matrix accepts in n^3 / 3; only a failure pays for eigenvalues.
-  Matrix shifted = 0.5 * (S + S.transpose()) / largest;
+  const Columns symmetric = 0.5 * (S + S.transpose()) / largest;
+  Columns shifted = symmetric;
   shifted.diagonal().array() += tolerance;
-  if (Eigen::LLT<Matrix>(shifted).info() == Eigen::Success) return;
-  shifted.diagonal().array() -= tolerance;
-  const double smallest = Eigen::SelfAdjointEigenSolver<Matrix>(shifted, Eigen::EigenvaluesOnly).eigenvalues()(0);
+  if (linalg::cholesky(shifted)) return;
+  linalg::SymmetricEigen eigen;
+  eigen.compute_values(symmetric);
+  const double smallest = eigen.values()(0);
   if (smallest < -tolerance) {
     check::fail(argument, "row " + std::to_string(row) + " has the eigenvalue " + check::text(smallest * largest) +
                               "; a covariance must be positive semi-definite");

@@ -2,8 +2,8 @@
 #include "pivoted_factor.hpp"
 #include "rule.hpp"
 
-#include <Eigen/Cholesky>
-#include <Eigen/QR>
+#include "linalg/cholesky.hpp"
+#include "linalg/qr.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -48,15 +48,15 @@ class FactoredPair {
     F_.array().colwise() /= root_.array();
     sort_rows();
     for (Index k = 0; k < d; ++k) sorted_.row(k) = F_.row(order_[static_cast<std::size_t>(k)]);
-    basis_.compute(sorted_);
+    basis_ = linalg::pivoted_qr(sorted_);
     const Index rank = std::min(d, columns);
     stacked_.setZero(rank + columns, columns);
-    stacked_.topRows(rank) = basis_.matrixQR().topRows(rank).template triangularView<Eigen::Upper>();
+    stacked_.topRows(rank) = sorted_.topRows(rank).template triangularView<Eigen::Upper>();
     drop_rounding(rank);
     stacked_.bottomRows(columns).setIdentity();
-    triangle_.compute(stacked_);
+    triangle_ = linalg::qr(stacked_);
     log_determinant_ =
-        a_.array().log().sum() + 2.0 * triangle_.matrixQR().diagonal().head(columns).array().abs().log().sum();
+        a_.array().log().sum() + 2.0 * stacked_.diagonal().head(columns).array().abs().log().sum();
   }
 
   /// For each row of \p differences.
@@ -68,10 +68,10 @@ class FactoredPair {
       const Index feature = order_[static_cast<std::size_t>(k)];
       rotated_.row(k) = differences.col(feature).transpose() / root_(feature);
     }
-    rotated_.applyOnTheLeft(basis_.householderQ().adjoint());
+    linalg::apply_q_transposed(sorted_, basis_, rotated_);
     extended_.setZero(rank + F_.cols(), differences.rows());
     extended_.topRows(rank) = rotated_.topRows(rank);
-    extended_.applyOnTheLeft(triangle_.householderQ().adjoint());
+    linalg::apply_q_transposed(stacked_, triangle_, extended_);
     const auto outside = rotated_.bottomRows(F_.rows() - rank).colwise().squaredNorm();
     return 0.5 * (outside + extended_.bottomRows(rank).colwise().squaredNorm()).array() + 0.5 * log_determinant_;
   }
@@ -108,10 +108,10 @@ class FactoredPair {
   Vector root_;
   Eigen::MatrixXd F_;
   std::vector<Index> order_;
-  Eigen::MatrixXd sorted_;
-  Eigen::ColPivHouseholderQR<Eigen::MatrixXd> basis_;
-  Eigen::MatrixXd stacked_;
-  Eigen::HouseholderQR<Eigen::MatrixXd> triangle_;
+  Eigen::MatrixXd sorted_;   ///< the rows in order, then R and the reflections of their QR decomposition
+  Vector basis_;             ///< the coefficients of those
+  Eigen::MatrixXd stacked_;  ///< R above I, then the same of these rows
+  Vector triangle_;
   double log_determinant_ = 0.0;
   Eigen::MatrixXd rotated_;
   Eigen::MatrixXd extended_;
@@ -176,11 +176,10 @@ class DenseRule final : public PairRule {
     add(one);
     add(other);
     diagonal_ = total_.diagonal();
-    const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>, Eigen::Lower> in_place(total_);
-    const auto pivots = total_.diagonal().array();
-    careful_ = in_place.info() != Eigen::Success || !(pivots.square() >= lost * diagonal_.array()).all();
+    const bool positive = linalg::cholesky(total_);
+    careful_ = !positive || !(total_.diagonal().array().square() >= lost * diagonal_.array()).all();
     if (!careful_) {
-      log_determinant_ = 2.0 * pivots.log().sum();
+      log_determinant_ = linalg::log_determinant(total_);
       return;
     }
     pair_.start(total_.rows());
@@ -194,7 +193,7 @@ class DenseRule final : public PairRule {
   Eigen::RowVectorXd exponents() {
     if (careful_) return pair_.exponents(differences_);
     solved_ = differences_.transpose();
-    total_.triangularView<Eigen::Lower>().solveInPlace(solved_);
+    linalg::solve_lower(total_, solved_);
     return 0.5 * (solved_.colwise().squaredNorm().array() + log_determinant_);
   }
 

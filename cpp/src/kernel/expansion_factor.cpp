@@ -2,8 +2,8 @@
 #include "expansion_parts.hpp"
 #include "rule.hpp"
 
-#include <Eigen/Cholesky>
-#include <Eigen/LU>
+#include "linalg/cholesky.hpp"
+#include "linalg/lu.hpp"
 
 #include <vector>
 
@@ -22,11 +22,11 @@ struct Section {
   Vector A;           ///< 1 + v
   Vector b;           ///< A + s
   MatrixXd W;
-  MatrixXd Z;                  ///< W'diag(b)^-1 W
-  Eigen::LLT<MatrixXd> inner;  ///< of I + Z
-  Vector a;                    ///< B^-1 d
-  Vector Sa;                   ///< S B^-1 d
-  double exponent = 0.0;       ///< 1/2 (log |B| + d'B^-1 d)
+  MatrixXd Z;             ///< W'diag(b)^-1 W
+  MatrixXd inner;         ///< Cholesky factor of I + Z
+  Vector a;               ///< B^-1 d
+  Vector Sa;              ///< S B^-1 d
+  double exponent = 0.0;  ///< 1/2 (log |B| + d'B^-1 d)
 
   void turn(const Parts& x) {
     A = 1.0 + parts.v.array();
@@ -40,13 +40,15 @@ struct Section {
     a = d.cwiseQuotient(b);
     Vector z = Vector::Zero(W.cols());  // W'B^-1 d
     double logs = (b.array() - 1.0).log1p().sum();
-    if (W.cols() > 0) inner.compute(MatrixXd::Identity(W.cols(), W.cols()) + Z);
+    inner = MatrixXd::Identity(W.cols(), W.cols()) + Z;
+    linalg::cholesky(inner);
     wide = x.F.cols() > 0 && Z.diagonal().tail(x.F.cols()).maxCoeff() > widest;
     if (wide) {
       solve_wide(logs, z);
     } else if (W.cols() > 0) {
-      z = inner.solve(weighted.transpose() * d);
-      logs += 2.0 * inner.matrixLLT().diagonal().array().log().sum();
+      z = weighted.transpose() * d;
+      linalg::cholesky_solve(inner, z);
+      logs += linalg::log_determinant(inner);
       a -= weighted * z;
     }
     Sa = x.v.cwiseProduct(a) + x.F * z.tail(x.F.cols());
@@ -193,8 +195,8 @@ class FactorMoments final : public PairMoments {
       change_.middleRows(n_j - r, r) += shared_.bottomRows(r);
       change_.bottomRows(r) += shared_.middleRows(n_j - r, r);
     }
-    if (n_j > 0) j.inner.solveInPlace(change_.topRows(n_j));
-    if (n_l > 0) l.inner.solveInPlace(change_.bottomRows(n_l));
+    linalg::cholesky_solve(j.inner, change_.topRows(n_j));
+    linalg::cholesky_solve(l.inner, change_.bottomRows(n_l));
   }
 
   /// log |I + change_|; keeps the factors of that matrix.
@@ -202,7 +204,7 @@ class FactorMoments final : public PairMoments {
     const Index size = change_.rows();
     exchanged_.compute(MatrixXd::Identity(size, size) + change_);
     const std::optional<double> near = log_near_identity(change_);
-    return near ? *near : exchanged_.matrixLU().diagonal().cwiseAbs().array().log().sum();
+    return near ? *near : exchanged_.log_abs_determinant();
   }
 
   /// u'(I + P W'C_d^-1 W)^-1 P u for u = W'v.
@@ -216,8 +218,8 @@ class FactorMoments final : public PairMoments {
     Vector coupled = u;
     coupled.segment(n_j - r, r) += u.tail(r);
     coupled.tail(r) += u.segment(n_j - r, r);
-    if (n_j > 0) coupled.head(n_j) = j.inner.solve(coupled.head(n_j));
-    if (n_l > 0) coupled.tail(n_l) = l.inner.solve(coupled.tail(n_l));
+    linalg::cholesky_solve(j.inner, coupled.head(n_j));
+    linalg::cholesky_solve(l.inner, coupled.tail(n_l));
     return u.dot(exchanged_.solve(coupled));
   }
 
@@ -230,7 +232,7 @@ class FactorMoments final : public PairMoments {
   MatrixXd change_;
   MatrixXd shared_;
   MatrixXd stacked_;
-  Eigen::PartialPivLU<MatrixXd> exchanged_;
+  linalg::Lu exchanged_;
 };
 
 }  // namespace

@@ -2,19 +2,19 @@
 #include "expansion_parts.hpp"
 #include "pivoted_factor.hpp"
 
-#include <Eigen/Cholesky>
-#include <Eigen/QR>
+#include "linalg/cholesky.hpp"
+#include "linalg/qr.hpp"
 
 #include <vector>
 
 namespace halosvm::kernels {
 namespace {
 
-/// Whether digits cancelled in the Cholesky factorisation of a matrix of that diagonal.
-template <class Diagonal>
-bool cancelled(const Eigen::LLT<MatrixXd>& factored, const Diagonal& diagonal) {
-  if (factored.info() != Eigen::Success) return true;
-  return !(factored.matrixLLT().diagonal().array().square() >= lost * diagonal.array()).all();
+/// Replaces a matrix by its Cholesky factor; false where digits cancel in that.
+bool factored(MatrixXd& matrix) {
+  const Vector diagonal = matrix.diagonal();
+  const bool positive = linalg::cholesky(matrix);
+  return positive && (matrix.diagonal().array().square() >= lost * diagonal.array()).all();
 }
 
 /// One Z_j as seen through x = mu + R xi with S = R R': h_j is a Gaussian bump in the latent xi, of precision M = R'P R
@@ -22,15 +22,16 @@ bool cancelled(const Eigen::LLT<MatrixXd>& factored, const Diagonal& diagonal) {
 struct Bump {
   Parts parts;
   MatrixXd M;
-  MatrixXd H;                      ///< M (I + M)^-1
-  Eigen::LLT<MatrixXd> precision;  ///< of N = I + M
-  Vector p;                        ///< N^-1 v, which is R'a
-  Vector a;                        ///< B^-1 d
-  double log_determinant = 0.0;    ///< of N
+  MatrixXd H;                    ///< M (I + M)^-1
+  MatrixXd precision;            ///< Cholesky factor of N = I + M
+  Vector p;                      ///< N^-1 v, which is R'a
+  Vector a;                      ///< B^-1 d
+  double log_determinant = 0.0;  ///< of N
   double exponent = 0.0;
-  Eigen::LLT<MatrixXd> own;                   ///< of I + T_j, if T_j is a matrix
-  Eigen::HouseholderQR<MatrixXd> orthogonal;  ///< of [A^-1/2 F; I], if it has a factor
-  Vector root;                                ///< A^1/2
+  MatrixXd own;         ///< Cholesky factor of I + T_j, if T_j is a matrix
+  MatrixXd orthogonal;  ///< QR decomposition of [A^-1/2 F; I], if it has a factor
+  Vector coefficients;  ///< of its reflections
+  Vector root;          ///< A^1/2
 
   /// Whether it keeps its digits.
   bool turn(const Vector& mean, const MatrixXd& R) {
@@ -46,12 +47,14 @@ struct Bump {
     if (R.cols() > 0) {
       const auto VR = rooted.leftCols(R.cols());
       M.noalias() = VR.transpose() * VR;
-      precision.compute(MatrixXd::Identity(R.cols(), R.cols()) + M);
-      kept = !cancelled(precision, 1.0 + M.diagonal().array());
-      log_determinant = 2.0 * precision.matrixLLT().diagonal().array().log().sum();
-      H = precision.solve(M);
+      precision = MatrixXd::Identity(R.cols(), R.cols()) + M;
+      kept = factored(precision);
+      log_determinant = linalg::log_determinant(precision);
+      H = M;
+      linalg::cholesky_solve(precision, H);
       const Vector v = VR.transpose() * left;
-      p = precision.solve(v);
+      p = v;
+      linalg::cholesky_solve(precision, p);
       quadratic -= v.dot(p);
       left -= VR * p;
     }
@@ -65,10 +68,10 @@ struct Bump {
   /// that complete those in which [A^-1/2 F; I] lies, so that P is no difference, however wide the factor.
   double apply_root(MatrixXd& X) {
     if (parts.matrix.size() > 0) {
-      own.compute(MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix);
-      if (!cancelled(own, 1.0 + parts.matrix.diagonal().array())) {
-        own.matrixL().solveInPlace(X);
-        return 2.0 * own.matrixLLT().diagonal().array().log().sum();
+      own = MatrixXd::Identity(X.rows(), X.rows()) + parts.matrix;
+      if (factored(own)) {
+        linalg::solve_lower(own, X);
+        return linalg::log_determinant(own);
       }
       parts.factor_matrix();
     }
@@ -77,25 +80,28 @@ struct Bump {
     X.array().colwise() /= root.array();
     const Index rank = parts.F.cols();
     if (rank == 0) return logs;
-    MatrixXd stacked(X.rows() + rank, rank);
-    stacked.bottomRows(rank).setIdentity();
-    stacked.topRows(X.rows()) = root.cwiseInverse().asDiagonal() * parts.F;
-    orthogonal.compute(stacked);
+    orthogonal.resize(X.rows() + rank, rank);
+    orthogonal.bottomRows(rank).setIdentity();
+    orthogonal.topRows(X.rows()) = root.cwiseInverse().asDiagonal() * parts.F;
+    coefficients = linalg::qr(orthogonal);
     MatrixXd extended = MatrixXd::Zero(X.rows() + rank, X.cols());
     extended.topRows(X.rows()) = X;
-    extended.applyOnTheLeft(orthogonal.householderQ().adjoint());
+    linalg::apply_q_transposed(orthogonal, coefficients, extended);
     X = extended.bottomRows(X.rows());
-    return logs + 2.0 * orthogonal.matrixQR().diagonal().array().abs().log().sum();
+    return logs + 2.0 * orthogonal.diagonal().array().abs().log().sum();
   }
 
   /// V u for the same V.
   Vector apply_root_transposed(const Vector& u) const {
-    if (parts.matrix.size() > 0) return own.matrixU().solve(u);
     Vector out = u;
+    if (parts.matrix.size() > 0) {
+      linalg::solve_lower_transposed(own, out);
+      return out;
+    }
     if (parts.F.cols() > 0) {
       Vector extended = Vector::Zero(u.size() + parts.F.cols());
       extended.tail(u.size()) = u;
-      extended.applyOnTheLeft(orthogonal.householderQ());
+      linalg::apply_q(orthogonal, coefficients, extended);
       out = extended.head(u.size());
     }
     return out.cwiseQuotient(root);
@@ -177,15 +183,13 @@ class LatentMoments final : public PairMoments {
     const Vector of_l = j.M * l.p;
     both_ = j.M + l.M;
     both_.diagonal().array() += 1.0;
-    precision_.compute(both_);
-    kept_ = kept_ && !cancelled(precision_, both_.diagonal());
-    const Vector solved = precision_.matrixL().solve(of_j + of_l);
+    kept_ = factored(both_) && kept_;
+    Vector solved = of_j + of_l;
+    linalg::solve_lower(both_, solved);
     const double rho = j.p.dot(of_j) + l.p.dot(of_l) - solved.squaredNorm();
     change_.noalias() = -j.H * l.H;
     const std::optional<double> near = log_near_identity(change_);
-    const double lambda =
-        near ? -*near
-             : j.log_determinant + l.log_determinant - 2.0 * precision_.matrixLLT().diagonal().array().log().sum();
+    const double lambda = near ? -*near : j.log_determinant + l.log_determinant - linalg::log_determinant(both_);
     rest = 0.5 * (lambda - rho);
   }
 
@@ -199,7 +203,6 @@ class LatentMoments final : public PairMoments {
   std::vector<Bump> columns_;
   MatrixXd both_;
   MatrixXd change_;
-  Eigen::LLT<MatrixXd> precision_;
 };
 
 }  // namespace

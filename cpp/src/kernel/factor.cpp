@@ -2,7 +2,7 @@
 #include "pivoted_factor.hpp"
 #include "rule.hpp"
 
-#include <Eigen/QR>
+#include "linalg/qr.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -250,9 +250,10 @@ class WeightedFactorRule final : public PairRule {
 
 double orthogonal_exponent(Eigen::MatrixXd& stacked, double logs, Vector* residual) {
   const Index size = stacked.cols() - 1;
-  const Eigen::HouseholderQR<Eigen::Ref<Eigen::MatrixXd>> in_place(stacked);
+  const Vector coefficients = linalg::qr(stacked);
   if (residual != nullptr) {
-    *residual = in_place.householderQ() * Vector(stacked(size, size) * Vector::Unit(stacked.rows(), size));
+    *residual = stacked(size, size) * Vector::Unit(stacked.rows(), size);
+    linalg::apply_q(stacked, coefficients, *residual);
   }
   const auto triangle = stacked.diagonal().array().abs();
   return 0.5 * (logs + 2.0 * triangle.head(size).log().sum() + triangle(size) * triangle(size));

@@ -1,29 +1,31 @@
-#include "orthonormal_columns.hpp"
+#include "linalg/orthonormal_columns.hpp"
 
-#include <Eigen/Cholesky>
-#include <Eigen/QR>
+#include "linalg/cholesky.hpp"
+#include "linalg/qr.hpp"
 
 #include <random>
 
-namespace halosvm {
+namespace halosvm::linalg {
 
-bool orthonormalise_by_cholesky(Eigen::MatrixXd& columns, Eigen::MatrixXd& triangle) {
+bool orthonormalise_by_cholesky(Columns& columns, Columns& triangle) {
   const Index k = columns.cols();
   triangle.setZero(k, k);
   triangle.selfadjointView<Eigen::Lower>().rankUpdate(columns.transpose());
-  Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> cholesky(triangle);
+  const bool definite = cholesky(triangle);
   const Vector lengths = triangle.diagonal();
-  if (cholesky.info() != Eigen::Success || !(lengths.minCoeff() > 1e-5 * lengths.maxCoeff())) return false;
+  if (!definite || !(lengths.minCoeff() > 1e-5 * lengths.maxCoeff())) return false;
   triangle = triangle.triangularView<Eigen::Lower>().transpose().toDenseMatrix();
   triangle.triangularView<Eigen::Upper>().solveInPlace<Eigen::OnTheRight>(columns);
   return true;
 }
 
-void orthonormalise_by_reflections(Eigen::MatrixXd& columns, Eigen::MatrixXd& triangle) {
+void orthonormalise_by_reflections(Columns& columns, Columns& triangle) {
   const Index k = columns.cols();
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(columns);
-  triangle = qr.matrixQR().topRows(k).triangularView<Eigen::Upper>();
-  columns = qr.householderQ() * Eigen::MatrixXd::Identity(columns.rows(), k);
+  const Vector coefficients = qr(columns);
+  triangle = columns.topRows(k).triangularView<Eigen::Upper>();
+  Columns basis = Columns::Identity(columns.rows(), k);
+  apply_q(columns, coefficients, basis);
+  columns.swap(basis);
 }
 
 void fill_at_random(VectorRef out) {
@@ -31,4 +33,4 @@ void fill_at_random(VectorRef out) {
   for (Index i = 0; i < out.size(); ++i) out(i) = static_cast<double>(engine() >> 11U) * 0x1p-52 - 1.0;
 }
 
-}  // namespace halosvm
+}  // namespace halosvm::linalg

@@ -1,13 +1,13 @@
-#include "leading_eigenpairs.hpp"
+#include "linalg/leading_eigenpairs.hpp"
 
 #include "halosvm/subspace.hpp"
-#include "inverse_iteration.hpp"
-#include "orthonormal_columns.hpp"
+#include "linalg/inverse_iteration.hpp"
+#include "linalg/orthonormal_columns.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace halosvm {
+namespace halosvm::linalg {
 namespace {
 
 /// Below, the full decomposition costs less than an attempt at a part.
@@ -59,21 +59,21 @@ void LeadingEigenpairs::compute_all(double p, double precision) {
   } else {
     tridiagonal_.compute(matrix_);
     diagonal_ = tridiagonal_.diagonal();
-    subdiagonal_ = tridiagonal_.subDiagonal();
-    solver_.computeFromTridiagonal(diagonal_, subdiagonal_, Eigen::EigenvaluesOnly);
+    subdiagonal_ = tridiagonal_.subdiagonal();
+    solver_.compute_values(diagonal_, subdiagonal_);
   }
-  values_ = solver_.eigenvalues().reverse();
+  values_ = solver_.values().reverse();
   const double zero = static_cast<double>(n) * 2.0 * precision * values_(0);
   values_ = (values_.array() > zero).select(values_, 0.0);
   rank_ = kept_rank(values_, values_.sum(), p);
   if (!small) {
     if (inverse_iteration(diagonal_, subdiagonal_, values(), vectors_)) {
-      vectors_.applyOnTheLeft(tridiagonal_.matrixQ());
+      tridiagonal_.apply_q(vectors_);
       return;
     }
     solver_.compute(matrix_);
   }
-  vectors_ = solver_.eigenvectors().rightCols(rank_).rowwise().reverse();
+  vectors_ = solver_.vectors().rightCols(rank_).rowwise().reverse();
 }
 
 // Block Krylov method with full orthogonalisation: the basis Q spans the powers of S times a random block, and the
@@ -140,7 +140,7 @@ void LeadingEigenpairs::orthonormalise() {
 /// Looks at the Ritz values of m columns: whether the kept ones, and what the next one could become, are settled.
 LeadingEigenpairs::Verdict LeadingEigenpairs::judge(Index m, Index most, double p, double tolerance) {
   solver_.compute(projected_.topLeftCorner(m, m));
-  values_ = solver_.eigenvalues().reverse().cwiseMax(0.0);
+  values_ = solver_.values().reverse().cwiseMax(0.0);
   const double missing = p * total_ * (1.0 - 1e-12) - values_.sum();
   if (missing > 0.0) {
     const auto left = static_cast<double>(std::max<Index>(0, most / basis_per_vector - m));
@@ -154,7 +154,7 @@ LeadingEigenpairs::Verdict LeadingEigenpairs::judge(Index m, Index most, double 
     cluster = values_(j - 1) - values_(j) <= cluster_width * values_(j) ? cluster + 1 : 1;
     if (cluster >= krylov_block) return Verdict::hopeless;
   }
-  const Columns last = upper_ * solver_.eigenvectors().bottomRightCorner(krylov_block, rank_ + 1);
+  const Columns last = upper_ * solver_.vectors().bottomRightCorner(krylov_block, rank_ + 1);
   const Vector residuals = last.colwise().norm().reverse();
   const double limit = tolerance * values_(0);
   const bool apart = values_(rank_) + residuals(rank_) < values_(rank_ - 1) * (1.0 - 1e-10);
@@ -164,7 +164,7 @@ LeadingEigenpairs::Verdict LeadingEigenpairs::judge(Index m, Index most, double 
 
 /// Forms the eigenvectors and measures what they are worth, whatever rounding did to the basis.
 bool LeadingEigenpairs::verified(Index m, double tolerance) {
-  vectors_.noalias() = basis_.leftCols(m) * solver_.eigenvectors().rightCols(rank_).rowwise().reverse();
+  vectors_.noalias() = basis_.leftCols(m) * solver_.vectors().rightCols(rank_).rowwise().reverse();
   weights_.noalias() = matrix_ * vectors_;
   weights_ -= vectors_ * values_.head(rank_).asDiagonal();
   const double residual = weights_.colwise().norm().maxCoeff();
@@ -173,4 +173,4 @@ bool LeadingEigenpairs::verified(Index m, double tolerance) {
   return residual <= 8.0 * tolerance * values_(0) && skew <= 1e-11;
 }
 
-}  // namespace halosvm
+}  // namespace halosvm::linalg

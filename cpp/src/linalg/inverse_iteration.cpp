@@ -1,6 +1,6 @@
-#include "inverse_iteration.hpp"
+#include "linalg/inverse_iteration.hpp"
 
-#include "orthonormal_columns.hpp"
+#include "linalg/orthonormal_columns.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace halosvm {
+namespace halosvm::linalg {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
@@ -86,7 +86,7 @@ class ShiftedTridiagonal {
 };
 
 double largest_residual(const ConstVectorRef& diagonal, const ConstVectorRef& subdiagonal,
-                        const ConstVectorRef& eigenvalues, const Eigen::MatrixXd& vectors) {
+                        const ConstVectorRef& eigenvalues, const Columns& vectors) {
   const Index n = diagonal.size();
   double largest = 0.0;
   Vector residual(n);
@@ -103,7 +103,7 @@ double largest_residual(const ConstVectorRef& diagonal, const ConstVectorRef& su
 }  // namespace
 
 bool inverse_iteration(const ConstVectorRef& diagonal, const ConstVectorRef& subdiagonal,
-                       const ConstVectorRef& eigenvalues, Eigen::MatrixXd& vectors) {
+                       const ConstVectorRef& eigenvalues, Columns& vectors) {
   const Index n = diagonal.size();
   const Index k = eigenvalues.size();
   vectors.resize(n, k);
@@ -132,10 +132,10 @@ bool inverse_iteration(const ConstVectorRef& diagonal, const ConstVectorRef& sub
     }
     x.normalize();
   }
-  Eigen::MatrixXd triangle;
+  Columns triangle;
   if (!orthonormalise_by_cholesky(vectors, triangle)) return false;
   if (triangle.diagonal().minCoeff() < 0.5 && !orthonormalise_by_cholesky(vectors, triangle)) return false;
   return largest_residual(diagonal, subdiagonal, eigenvalues, vectors) <= rounding;
 }
 
-}  // namespace halosvm
+}  // namespace halosvm::linalg

@@ -3,11 +3,9 @@
 #pragma once
 
 #include "halosvm/parallel.hpp"
-#include "halosvm/types.hpp"
+#include "linalg/eigen.hpp"
 
-#include <Eigen/Eigenvalues>
-
-namespace halosvm {
+namespace halosvm::linalg {
 
 /// Keeps its memory from one matrix to the next; one object for each thread.
 class LeadingEigenpairs {
@@ -22,8 +20,6 @@ class LeadingEigenpairs {
   auto vectors() const { return vectors_.leftCols(rank_); }
 
  private:
-  using Columns = Eigen::MatrixXd;
-
   void compute_all(double p, double precision);
   bool compute_few(double p, double tolerance, Checkpoint& checkpoint);
   void start_basis();
@@ -40,8 +36,8 @@ class LeadingEigenpairs {
   Vector values_;
   Columns vectors_;
   Index rank_ = 0;
-  Eigen::SelfAdjointEigenSolver<Columns> solver_;
-  Eigen::Tridiagonalization<Columns> tridiagonal_{2};
+  SymmetricEigen solver_;
+  Tridiagonal tridiagonal_;
   Vector diagonal_;
   Vector subdiagonal_;
 
@@ -53,4 +49,4 @@ class LeadingEigenpairs {
   Columns triangle_;  // of the last QR
 };
 
-}  // namespace halosvm
+}  // namespace halosvm::linalg
