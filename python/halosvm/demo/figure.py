@@ -27,7 +27,8 @@ STYLES = {
 CLASSES = {"benign": "#0072B2", "malignant": "#D55E00"}
 PLANE = (0, 7)  # mean radius, mean concave points
 PLANE_SIZE = 1.0
-SHOWN = 6  # measurements of each class
+SHORTEST = 0.25  # arrow
+SHOWN = 5  # measurements of each class
 
 
 def draw(situations: Sequence[Situation], setup: Setup, output: str) -> None:
@@ -68,7 +69,7 @@ def _draw_accuracies(axes: Any, situations: Sequence[Situation]) -> None:
     axes.minorticks_off()
     axes.set_xlabel("size of the noise, in units of a feature's spread")
     axes.set_ylabel("test accuracy (%)")
-    axes.set_title("a   Accuracy against noise")
+    axes.set_title("a   Accuracy against noise (bands: one standard error)")
     axes.legend(loc="lower left")
 
 
@@ -100,15 +101,22 @@ def _draw_plane(axes: Any, setup: Setup) -> None:
         std = np.sqrt(X[rows].covariances.variances()[:, pair])
         moved = population.transform(X[rows]).mean[:, pair]
         axes.errorbar(
-            *measured.T, std[:, 1], std[:, 0], fmt="o", ms=4.5, mfc="white", color=colour,
-            elinewidth=0.7, alpha=0.75, label=f"{label}, measured",
-        )  # fmt: skip
+            *measured.T, std[:, 1], std[:, 0], fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.5
+        )
+        axes.plot(*measured.T, "o", ms=5, mfc="white", mec=colour, mew=1.1)
         for start, end in zip(measured, moved, strict=True):
-            arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.1, "shrinkA": 3, "shrinkB": 2}
+            if np.hypot(*(end - start)) < SHORTEST:
+                continue
+            arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.2, "shrinkA": 3, "shrinkB": 2}
             axes.annotate("", end, start, arrowprops=arrow)
-        axes.plot(*moved.T, "o", ms=4.5, color=colour, mec="white", mew=0.5, zorder=4)
-        axes.plot([], [], "o", ms=4.5, color=colour, label=f"{label}, posterior mean")
+        axes.plot(*moved.T, "o", ms=5, color=colour, mec="white", mew=0.5, zorder=4)
+        axes.plot([], [], "s", ms=6, color=colour, mew=0, label=label)
+    bars = axes.errorbar([], [], [], [], fmt="o", ms=5, mfc="white", color="0.3", elinewidth=0.8)
+    bars.set_label("measurement, 1 sd")
+    axes.plot([], [], "o", ms=5, color="0.3", label="mean of its posterior")
+    axes.set_xlim(-2.6, 4.2)
+    axes.set_ylim(-3.9, 4.0)
     axes.set_xlabel(f"{truth.names[pair[0]]} (standardised)")
     axes.set_ylabel(f"{truth.names[pair[1]]} (standardised)")
-    axes.set_title(f"b   Where posteriors move measurements (noise {PLANE_SIZE:g})")
-    axes.legend(loc="upper left")
+    axes.set_title(f"b   Measurements (noise {PLANE_SIZE:g}) and where posteriors move them")
+    axes.legend(loc="lower right", handlelength=1.6)

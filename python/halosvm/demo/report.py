@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -41,9 +42,9 @@ def introduction(setup: Setup) -> str:
         "- Measurements: 569 images of cells, ten features, measured with noise of known and\n"
         "  unequal size (mean size in units of a feature's spread). N(x, S) is not what one knows\n"
         "  of the true value; its posterior is, by EmpiricalBayes.\n"
-        f"- Distributions: {1797 // digits.PARTS} images of digits, which may be shifted by "
-        f"{digits.SHIFT:g} pixels. The example is\n"
-        "  a distribution, and goes to the expected hinge loss as it is.\n"
+        "- Distributions: 300 images of digits, 8 x 8 pixels, that may be shifted (by a standard\n"
+        f"  deviation of {digits.SHIFT:g} pixels). The example is a distribution, and goes to the\n"
+        "  expected hinge loss as it is.\n"
         "- And the cells with their own standard errors, as they come.\n"
         f"{setup.splits} random splits, for digits at most {digits.PARTS}; C by {setup.folds}-fold "
         "cross-validation inside the training part.\n"
@@ -83,24 +84,24 @@ def _cell(situation: Situation, key: str) -> str:
 
 
 def format_conclusions(situations: Sequence[Situation]) -> str:
-    """Return one sentence for each story, from its differences and their p values."""
+    """Return what to conclude from each story, by its differences and their p values."""
     by_story = {
         story: [situation for situation in situations if situation.story == story]
         for story in _STORIES
     }
     measured, moved, own = by_story.values()
-    head = "against errors ignored"
-    return "\n".join(
-        (
-            f"Measurements. Posteriors {head}: {_compared(measured, 'posteriors')}.",
-            f"  N(x, S) as it is: {_compared(measured, 'distribution')}.",
-            _advice(measured, "posteriors", "put EmpiricalBayes before the classifier"),
-            f"Distributions. N(x, S) {head}: {_compared(moved, 'distribution')}.",
-            _advice(moved, "distribution", "give N(x, S) to the expected hinge loss"),
-            f"The cells with their own errors. N(x, S) {head}: {_compared(own, 'distribution')}.",
-            _advice(own, "distribution", "give N(x, S) to the expected hinge loss"),
-        )
+    use = "give N(x, S) to the expected hinge loss"
+    paragraphs = (
+        f"Measurements. Posteriors: {_compared(measured, 'posteriors')}. N(x, S) as it is: "
+        f"{_compared(measured, 'distribution')}. "
+        + _advice(measured, "posteriors", "put EmpiricalBayes before the classifier"),
+        f"Distributions. N(x, S): {_compared(moved, 'distribution')}. "
+        + _advice(moved, "distribution", use),
+        f"The cells' own errors. N(x, S): {_compared(own, 'distribution')}. "
+        + _advice(own, "distribution", use),
     )
+    wrapped = [textwrap.fill(text, 96, subsequent_indent="  ") for text in paragraphs]
+    return "\n".join(["Against errors ignored:", *wrapped])
 
 
 def _compared(situations: Sequence[Situation], key: str) -> str:
@@ -112,7 +113,7 @@ def _compared(situations: Sequence[Situation], key: str) -> str:
         if which:
             most, gain, p = max(which, key=lambda one: abs(one[1]))
             where = ", ".join(one[0].title.removeprefix("noise ") for one in which)
-            at = f", with {most.title}" if len(which) > 1 else ""
+            at = f" at {most.title}" if len(which) > 1 else ""
             noise = "noise " if np.isfinite(most.noise) else ""
             parts.append(f"{word} with {noise}{where} ({100 * gain:+.1f} points{at}, p = {p:.1g})")
     return "; ".join(parts)
@@ -121,9 +122,9 @@ def _compared(situations: Sequence[Situation], key: str) -> str:
 def _advice(situations: Sequence[Situation], key: str, use: str) -> str:
     verdicts = {verdict(*situation.gain(key)) for situation in situations}
     if {"better", "worse"} <= verdicts:
-        return f"  So let validation tell whether to {use}."
+        return f"So let validation tell whether to {use}."
     if "better" in verdicts:
-        return f"  So {use}."
+        return f"So {use}."
     if "worse" in verdicts:
-        return "  So here the errors are better ignored."
-    return "  So here nothing is gained that these splits can tell."
+        return "So here the errors are better ignored."
+    return "So here nothing is gained that these splits can tell."
