@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import copy
 import csv
 import os
 import sys
@@ -18,44 +17,38 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from . import __version__, benchmark
-from .gaussians import Gaussians
-from .model_file import load_model, save_model
+from .maps import EmpiricalBayes
+from .model_file import save_model
 from .svc import UncertainSVC
 from .table import Table, listing, parse_labels, read_table
+from .table_models import (
+    Standardise,
+    gaussians_of,
+    in_table_units,
+    load,
+    meaning_of_errors,
+    population_in_table_units,
+    true_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
+    from .gaussians import Gaussians
+
 C_GRID = tuple(float(value) for value in np.logspace(-3, 1, 9))
 
 
 class CommandError(ValueError):
     """A request that cannot be met; the message is one line."""
-
-
-class _Standardise(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Features to mean 0 and standard deviation 1, their errors to the same units."""
-
-    def fit(self, X: Gaussians, y: Any = None) -> _Standardise:  # noqa: ARG002
-        self.centre_ = X.mean.mean(axis=0)
-        spread = X.mean.std(axis=0)
-        self.scale_ = np.where(spread > 0, spread, 1.0)
-        return self
-
-    def transform(self, X: Gaussians) -> Gaussians:
-        means = (X.mean - self.centre_) / self.scale_
-        if X.covariances.kind == "zero":
-            return Gaussians(means)
-        return Gaussians(means, variance=X.covariances.variances() / self.scale_**2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def train(arguments: argparse.Namespace) -> None:
     """Fit a model to a labelled table, estimate its accuracy, and write it to a file."""
     table = _read(arguments, label=arguments.label, features=arguments.features)
-    X, y = _gaussians(table), parse_labels(table.labels)
+    X, y = gaussians_of(table), parse_labels(table.labels)
     counts = Counter(table.labels)
     if len(counts) < 2:
         raise CommandError(f"column {arguments.label!r} holds one class only: {table.labels[0]!r}")
@@ -102,19 +95,27 @@ def train(arguments: argparse.Namespace) -> None:
         class_weight=arguments.class_weight,
         random_state=arguments.seed,
     )
-    scaling = _Standardise() if arguments.standardise else "passthrough"
-    pipeline = Pipeline([("scale", scaling), ("svc", svc)])
+    scaling = Standardise() if arguments.standardise else "passthrough"
+    measured = arguments.errors == "measurement"
+    if arguments.components != 1 and not measured:
+        raise CommandError("--components is of use only with --errors measurement")
+    prior = EmpiricalBayes(arguments.components, random_state=arguments.seed)
+    pipeline = Pipeline(
+        [("scale", scaling), ("truth", prior if measured else "passthrough"), ("svc", svc)]
+    )
     with warnings.catch_warnings():
         # The summary says how far from the optimum the fit may be.
         warnings.simplefilter("ignore", ConvergenceWarning)
         pipeline, accuracy = _choose_and_fit(pipeline, X, y, arguments, min(counts.values()))
-    model = _in_table_units(pipeline, table.features)
-    save_model(model, arguments.output)
+    model = in_table_units(pipeline, table.features)
+    truth = population_in_table_units(pipeline, table.features) if measured else None
+    save_model(model if truth is None else make_pipeline(truth, model), arguments.output)
     classes = ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))
     chosen = " (chosen by cross-validation)" if arguments.C == "cv" else ""
     print(f"rows           {len(y)}")
     print(f"classes        {classes}")
     print(f"features       {len(table.features)}, {len(table.errors)} of them with an error column")
+    print(f"errors         {meaning_of_errors(truth)}")
     print(f"C              {model.C:g}{chosen}")
     print(f"accuracy       {accuracy}")
     gap = float(np.max(model.suboptimality_))
@@ -125,16 +126,17 @@ def train(arguments: argparse.Namespace) -> None:
 
 def predict(arguments: argparse.Namespace) -> None:
     """Write the label of every row, the decision value, and what the row's errors do to it."""
-    model, names = _load(arguments.model)
+    truth, model, names = load(arguments.model)
     table = _read(arguments, features=names)
-    X = _gaussians(table)
+    X = true_values(truth, table)
     columns: dict[str, npt.NDArray[Any]] = {"label": model.predict(X)}
     columns |= _by_class("decision_value", model, model.decision_function(X))
-    if table.std is not None:
+    if X.covariances.kind != "zero":
         columns |= _by_class("decision_std", model, model.decision_std(X))
         columns |= _by_class("side_probability", model, model.side_probability(X))
     with_errors = f"{len(table.errors)} of {len(names)} features have an error column"
-    print(f"{len(X)} rows; {with_errors}", file=sys.stderr)
+    meaning = meaning_of_errors(truth)
+    print(f"{len(X)} rows; {with_errors}; errors: {meaning}", file=sys.stderr)
     if arguments.output is None:
         _write_columns(sys.stdout, columns)
         return
@@ -144,14 +146,14 @@ def predict(arguments: argparse.Namespace) -> None:
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Compare the predictions for a labelled table with its labels."""
-    model, names = _load(arguments.model)
+    population, model, names = load(arguments.model)
     table = _read(arguments, label=arguments.label, features=names)
     truth = _class_codes(model, table, arguments.table)
-    X = _gaussians(table)
+    X = true_values(population, table)
     predicted = np.searchsorted(model.classes_, model.predict(X))
     right = int(np.sum(truth == predicted))
     print(f"accuracy     {100 * right / len(truth):.2f} % ({right} of {len(truth)} rows)")
-    if table.std is not None and len(model.classes_) == 2:
+    if X.covariances.kind != "zero" and len(model.classes_) == 2:
         positive = model.side_probability(X)
         expected = np.where(truth == 1, positive, 1 - positive).mean()
         print(f"expected     {100 * expected:.2f} % when every row moves within its errors")
@@ -186,26 +188,6 @@ def _choose_and_fit(
     return search.best_estimator_, what
 
 
-def _in_table_units(pipeline: Pipeline, names: Sequence[str]) -> UncertainSVC:
-    """Return the classifier of a pipeline for features that are not standardised."""
-    model: UncertainSVC = copy.deepcopy(pipeline.named_steps["svc"])
-    scaling = pipeline.named_steps["scale"]
-    if isinstance(scaling, _Standardise):
-        model.coef_ = model.coef_ / scaling.scale_
-        model.intercept_ = model.intercept_ - model.coef_ @ scaling.centre_
-    model.feature_names_in_ = np.array(names, dtype=object)
-    return model
-
-
-def _load(path: str) -> tuple[UncertainSVC, list[str]]:
-    """Read a model and the names of its features."""
-    model = load_model(path)
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        raise CommandError(f"{path} has no feature names: fit on a table or a data frame first")
-    return model, [str(name) for name in names]
-
-
 def _read(
     arguments: argparse.Namespace, *, label: str | None = None, features: list[str] | None = None
 ) -> Table:
@@ -238,10 +220,6 @@ def _class_codes(model: UncertainSVC, table: Table, path: str) -> npt.NDArray[np
             )
         codes.append(code)
     return np.array(codes, dtype=np.intp)
-
-
-def _gaussians(table: Table) -> Gaussians:
-    return Gaussians(table.mean) if table.std is None else Gaussians(table.mean, std=table.std)
 
 
 def _by_class(name: str, model: UncertainSVC, values: npt.NDArray[Any]) -> dict[str, Any]:
@@ -299,6 +277,10 @@ def _c_value(text: str) -> float | str:
     raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor cv")
 
 
+def _components(text: str) -> int | str:
+    return text if text == "bic" else int(_at_least(1)(text))
+
+
 def _at_least(least: int) -> Any:
     def integer(text: str) -> int:
         value = int(text)
@@ -354,6 +336,20 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--C", type=_c_value, default="cv", help='a number, or "cv" (the default)')
     sub.add_argument("--folds", type=_at_least(2), default=5, help="default: %(default)s")
     sub.add_argument("--loss", choices=["expected_hinge", "hinge"], default="expected_hinge")
+    sub.add_argument(
+        "--errors",
+        choices=["distribution", "measurement"],
+        default="distribution",
+        help="what an error means: each row is a distribution, or a measurement of true values, "
+        "which are estimated first (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--components",
+        type=_components,
+        default=1,
+        metavar="K",
+        help='Gaussians in the population of true values, or "bic" (default: %(default)s)',
+    )
     sub.add_argument("--class-weight", choices=["balanced"], help="give classes equal weight")
     sub.add_argument(
         "--standardise",

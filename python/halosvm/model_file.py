@@ -1,6 +1,7 @@
 """Model files: a fitted classifier in; one readable JSON file out, and back.
 
-The file holds the parameters of the estimator, its classes with their type, and its linear model.
+The file holds the parameters of the estimator, its classes with their type, and its linear model;
+of a pipeline that begins with EmpiricalBayes also the population of true values.
 Numbers are written with as many digits as it takes to read the same float64 again, so that a model
 that was loaded predicts bit for bit what the saved one predicted. Files hold data only: loading
 one runs no code from it.
@@ -16,8 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .covariances import Covariances
+from .maps import EmpiricalBayes
 from .svc import UncertainSVC
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 FORMAT = "halosvm-model"
 FORMAT_VERSION = 1
+WITH_POPULATION = 2  # a version of its own: who reads version 1 alone must not leave the map out
 
 # JSON has no infinity and no NaN; the measures of a fit (a bound that is not known) may be either.
 _FIT_MEASURES = ("n_iter_", "objective_", "suboptimality_", "status_")
@@ -34,7 +39,7 @@ class ModelFileError(ValueError):
     """A file that is not a usable model; the message is one line and names the file."""
 
 
-def save_model(estimator: UncertainSVC, path: str | os.PathLike[str]) -> None:
+def save_model(estimator: UncertainSVC | Pipeline, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier to a JSON file.
 
     The file appears under its name when it is complete: a reader never sees half of it, and an
@@ -42,16 +47,17 @@ def save_model(estimator: UncertainSVC, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : UncertainSVC
-        A fitted classifier. A `random_state` that is a generator, which only a new fit would use,
-        is saved as None.
+    estimator : UncertainSVC or Pipeline
+        A fitted classifier, or a fitted pipeline of EmpiricalBayes and it. A `random_state` that is
+        a generator, which only a new fit would use, is saved as None, and the given start of a
+        population as the default.
     path : path-like
 
     Raises
     ------
     TypeError
-        When `estimator` is not an `UncertainSVC`, or one of its parameters or classes is of a type
-        that JSON cannot hold.
+        When `estimator` is neither, or one of its parameters or classes is of a type that JSON
+        cannot hold.
     ValueError
         When a coefficient is not finite.
     sklearn.exceptions.NotFittedError
@@ -62,9 +68,20 @@ def save_model(estimator: UncertainSVC, path: str | os.PathLike[str]) -> None:
     --------
     load_model
     """
+    steps = (
+        [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+    )
+    population = steps.pop(0) if len(steps) == 2 else None
+    [estimator] = steps if len(steps) == 1 else [estimator]
     if not isinstance(estimator, UncertainSVC):
         raise TypeError(
-            f"estimator is a {type(estimator).__name__}; only UncertainSVC can be saved"
+            f"estimator is a {type(estimator).__name__}; only UncertainSVC can be saved, and a "
+            "pipeline of EmpiricalBayes and UncertainSVC"
+        )
+    if not isinstance(population, EmpiricalBayes | None):
+        raise TypeError(
+            f"estimator begins with {type(population).__name__}; of pipelines only one of "
+            "EmpiricalBayes and UncertainSVC can be saved"
         )
     check_is_fitted(estimator)
     for name in ("coef_", "intercept_"):
@@ -73,7 +90,7 @@ def save_model(estimator: UncertainSVC, path: str | os.PathLike[str]) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     document = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": FORMAT_VERSION if population is None else WITH_POPULATION,
         "estimator": "UncertainSVC",
         "parameters": {
             name: _parameter_to_json(name, value)
@@ -89,10 +106,13 @@ def save_model(estimator: UncertainSVC, path: str | os.PathLike[str]) -> None:
             if hasattr(estimator, name)
         },
     }
+    if population is not None:
+        check_is_fitted(population)
+        document["population"] = _population_to_json(population)
     _write_atomically(Path(path), json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
-def load_model(path: str | os.PathLike[str]) -> UncertainSVC:
+def load_model(path: str | os.PathLike[str]) -> UncertainSVC | Pipeline:
     """Read a classifier from a file that `save_model` wrote.
 
     Parameters
@@ -101,8 +121,8 @@ def load_model(path: str | os.PathLike[str]) -> UncertainSVC:
 
     Returns
     -------
-    UncertainSVC
-        Fitted: its predictions are bit for bit those of the classifier that was saved.
+    UncertainSVC or Pipeline
+        Fitted: its predictions are bit for bit those of the estimator that was saved.
 
     Raises
     ------
@@ -118,12 +138,17 @@ def load_model(path: str | os.PathLike[str]) -> UncertainSVC:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f'{path} is not a model file: it has no "format": "{FORMAT}"')
     version = document.get("format_version")
-    if version != FORMAT_VERSION:
+    if version not in {FORMAT_VERSION, WITH_POPULATION}:
         raise ModelFileError(
-            f"{path} has format_version {version!r}; this version of halosvm reads {FORMAT_VERSION}"
+            f"{path} has format_version {version!r}; this version of halosvm reads "
+            f"{FORMAT_VERSION} and {WITH_POPULATION}"
         )
     try:
-        return _estimator_from(document)
+        estimator = _estimator_from(document)
+        if version == FORMAT_VERSION:
+            return estimator
+        population = _population_from(document["population"], estimator)
+        return make_pipeline(population, estimator)
     except KeyError as error:
         raise ModelFileError(f"{path} is damaged: {error} is missing") from error
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -160,6 +185,59 @@ def _estimator_from(document: dict[str, Any]) -> UncertainSVC:
         if name in document["fit"]:
             setattr(estimator, name, _measure_from_json(document["fit"][name]))
     return estimator
+
+
+_ARRAYS = {"full": ("values",), "diagonal": ("values",), "factors": ("values", "diagonal_values")}
+
+
+def _population_to_json(population: EmpiricalBayes) -> dict[str, Any]:
+    covariances = population.covariances_
+    return {
+        "parameters": {
+            name: _parameter_to_json(name, "kmeans" if isinstance(value, tuple) else value)
+            for name, value in population.get_params(deep=False).items()
+        },
+        "weights": population.weights_.tolist(),
+        "means": population.means_.tolist(),
+        "covariances": {
+            name: getattr(covariances, name).tolist() for name in _ARRAYS[population.covariance]
+        },
+        "fit": {
+            "log_likelihood": float(population.log_likelihood_[-1]),
+            "n_iter": population.n_iter_,
+            "converged": bool(population.converged_),
+            "status": population.status_,
+        },
+    }
+
+
+def _population_from(record: dict[str, Any], classifier: UncertainSVC) -> EmpiricalBayes:
+    population = EmpiricalBayes(**record["parameters"])
+    population.weights_ = _finite_array(record, "weights", n_dims=1)
+    population.means_ = _finite_array(record, "means", n_dims=2)
+    arrays = record["covariances"]
+    if population.covariance == "full":
+        values = _finite_array(arrays, "values", n_dims=3)
+        population.covariances_ = Covariances.full(values)
+    elif population.covariance == "diagonal":
+        population.covariances_ = Covariances.diagonal(_finite_array(arrays, "values", n_dims=2))
+    else:
+        factors = _finite_array(arrays, "values", n_dims=3)
+        own = _finite_array(arrays, "diagonal_values", n_dims=2)
+        population.covariances_ = Covariances.low_rank(factors, own)
+    k, d = population.means_.shape
+    if d != classifier.n_features_in_ or population.weights_.shape != (k,):
+        raise ValueError("population and classifier have different features or components")
+    if population.covariances_.shape != (k, d):
+        raise ValueError("the covariances of the population do not go with its means")
+    population.n_components_, population.n_features_in_ = k, d
+    population.log_likelihood_ = np.array([float(record["fit"]["log_likelihood"])])
+    population.n_iter_ = record["fit"]["n_iter"]
+    population.converged_ = record["fit"]["converged"]
+    population.status_ = record["fit"]["status"]
+    if hasattr(classifier, "feature_names_in_"):
+        population.feature_names_in_ = classifier.feature_names_in_
+    return population
 
 
 def _parameter_to_json(name: str, value: Any) -> Any:

@@ -202,7 +202,8 @@ def test_other_files_are_not_models(tmp_path, content, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format_version": 2}, "format_version 2; this version of halosvm reads 1"),
+        ({"format_version": 3}, "format_version 3; this version of halosvm reads 1 and 2"),
+        ({"format_version": 2}, "'population' is missing"),
         ({"format_version": "1"}, "format_version '1'"),
         ({"estimator": "UncertainSVR"}, "unknown estimator 'UncertainSVR'"),
         ({"coef": [[1.0, 2.0, 1e999]]}, "coef"),

@@ -96,7 +96,6 @@ class Fit {
       if (exhausted()) return ended(PopulationStatus::max_iterations);
       if (settings_.accelerate && extrapolation_.size() > 0) {
         if (accept(extrapolated, value)) continue;
-        start_anew();
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
       if (!accept(step.population, value)) {

@@ -76,6 +76,7 @@ double normalise(VectorRef joint) {
 
 void expect(const Population& population, const Measurements::Prepared& data, const Request& request, Expectation& out,
             const Execution& execution) {
+  check::same_size("X", data.n_features(), "the population", population.n_features(), "features");
   std::vector<Expectation> parts;
   const bool latent = is_latent(population, data);
   if (latent) {

@@ -115,7 +115,7 @@ class Posteriors {
   /// The smallest kind in which the posterior covariances are exact.
   enum class Kind { zero, diagonal, low_rank, full };
 
-  /// All of the arguments must outlive this object.
+  /// \p population and \p X must outlive this object.
   Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution);
 
   Kind kind() const { return kind_; }
@@ -134,7 +134,7 @@ class Posteriors {
 
   const Population& population_;
   const Measurements measurements_;
-  const Execution& execution_;
+  const Execution execution_;
   bool joined_;
   Kind kind_ = Kind::full;
   Index rank_ = 0;
