@@ -49,6 +49,7 @@ FACTORS = (1.0, 0.5, 2.0)  # errors given over errors that are
 RATES = (0.1, 0.3, 0.5)
 COMPONENTS = (1, 2, 3)
 FOLDS = 3
+DRAWN = ("ignored", "given", "means", "posteriors", "svc", "pk posteriors", "forest means")
 
 
 # -- what a method sees of the errors ------------------------------------------------------------
@@ -264,26 +265,54 @@ LEGEND = (
 )
 
 
-def experiment(options: Options, only: tuple[str, ...] = ()) -> None:
+def noise_columns(
+    methods: Mapping[str, Contestant], values: Array, y: NDArray[Any], n_runs: int, seed: int
+) -> dict[str, dict[str, Array]]:
+    """Return accuracies for all sizes of the noise, and given errors that are right and wrong."""
+    columns = {}
+    for factor in FACTORS:
+        some = {
+            key: method
+            for key, method in methods.items()
+            if factor == 1.0 or method.uses_errors or key == "ignored"
+        }
+        for size in SIZES:
+            runs = list(noisy_runs(values, y, size, factor, n_runs, seed))
+            columns[f"{size:g}" + f", x {factor:g}" * (factor != 1.0)] = compare(some, runs)
+    return columns
+
+
+def draw_columns(
+    axes: Any, methods: Mapping[str, Contestant], columns: Mapping[str, dict[str, Array]]
+) -> None:
+    """Draw the accuracy of the main methods against the size of the noise."""
+    for key in DRAWN:
+        found = [100 * columns[f"{size:g}"][key] for size in SIZES]
+        bars = [standard_error(accuracy, OVERLAP) for accuracy in found]
+        means = [accuracy.mean() for accuracy in found]
+        axes.errorbar(SIZES, means, bars, fmt="-o", ms=4, capsize=3, label=methods[key].title)
+    axes.set_xscale("log")
+    axes.set_xticks(SIZES, [f"{size:g}" for size in SIZES])
+    axes.minorticks_off()
+    axes.set_xlabel("size of the noise")
+    axes.set_ylabel("accuracy (%)")
+    axes.grid(alpha=0.3)
+
+
+def experiment(options: Options) -> None:
     """Print tables of noise and of missing values for all data, and one of the Kepler objects."""
     n_runs = 3 if options.quick else 20
     methods, imputers = contestants(options.quick), imputing()
     print(f"{n_runs} splits, 60/40\n{LEGEND}\n")
-    for name, (values, y) in tables().items():
-        if only and name not in only:
-            continue
-        columns: dict[str, dict[str, Array]] = {}
-        for factor in FACTORS:
-            some = {
-                key: method
-                for key, method in methods.items()
-                if factor == 1.0 or method.uses_errors or key == "ignored"
-            }
-            for size in SIZES:
-                runs = list(noisy_runs(values, y, size, factor, n_runs, options.seed))
-                columns[f"{size:g}" + f", x {factor:g}" * (factor != 1)] = compare(some, runs)
+    compared = tables()
+    figure, save = options.figure("measurements", (5 * len(compared), 5))
+    panels = figure.subplots(1, len(compared))
+    for axes, (name, (values, y)) in zip(panels, compared.items(), strict=True):
+        columns = noise_columns(methods, values, y, n_runs, options.seed)
         print(f"{name}, {len(y)} x {values.shape[1]}: size of the noise, x factor of given errors")
         print(f"{format_results(methods, columns, OVERLAP)}\n", flush=True)
+        draw_columns(axes, methods, columns)
+        axes.set_title(name)
         columns = {
             f"{100 * rate:.0f} %": compare(
                 imputers, list(incomplete_runs(values, y, rate, n_runs, options.seed))
@@ -292,11 +321,13 @@ def experiment(options: Options, only: tuple[str, ...] = ()) -> None:
         }
         print(f"{name}: part of the values that is missing")
         print(f"{format_results(imputers, columns, OVERLAP)}\n", flush=True)
-    if not only or "kepler" in only:
-        runs = list(kernels.kepler_runs(n_runs, options.seed))
-        columns = {"200 objects": compare(methods, runs)}
-        print("Kepler objects with their own errors, 200 for training, test objects have errors")
-        print(f"{format_results(methods, columns, 0.0)}\n", flush=True)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    save()
+    runs = list(kernels.kepler_runs(n_runs, options.seed))
+    found = {"200 objects": compare(methods, runs)}
+    print("Kepler objects with their own errors, 200 for training, test objects have errors")
+    print(f"{format_results(methods, found, 0.0)}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -74,4 +74,4 @@ def main(setup: Setup, output: str) -> None:
         print(f"\nThe figure is in {output}")
     except ImportError:
         print("\nFor a figure of this, install matplotlib: python -m pip install matplotlib")
-    print("Your own table next: halosvm train your_table.csv --label COLUMN")
+    print("Your own table next: halosvm train your_table.csv --label COLUMN --errors measurement")
