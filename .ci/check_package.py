@@ -14,7 +14,7 @@ if stray or not kinds <= {"py", "pyi", "so", "pyd", "typed"}:
     sys.exit(f"unexpected files in the wheel: {stray or sorted(kinds)}")
 modules = {name.split("/")[1].split(".")[0] for name in names if name.endswith((".so", ".pyd"))}
 if modules not in ({"_processor", "_core_baseline"}, {"_processor", "_core_avx2"}):
-    sys.exit(f"extension modules of a build from source: {sorted(modules)}, expected one of the core")
+    sys.exit(f"extension modules of a build from source: {sorted(modules)}, expected one core")
 print(f"wheel: {len(names)} files, package only")
 
 with tarfile.open(sys.argv[1]) as archive:

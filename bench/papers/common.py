@@ -20,7 +20,8 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from halosvm import Covariances, Gaussians, UncertainKernelSVC, UncertainSVC
-from halosvm.centring import column_scales, equal_but_for_rounding
+from halosvm.centring import column_scales
+from halosvm.demo.statistics import paired_p, standard_error, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-SIGNIFICANT = 0.05
 
 
 # -- what a method sees of the errors ------------------------------------------------------------
@@ -220,42 +219,10 @@ def compare(
 
 
 # -- statistics ----------------------------------------------------------------------------------
-def standard_error(values: Array) -> float:
-    """Return the standard error of the mean; 0 for a single value."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-
-
-def paired_p(one: Array, other: Array, overlap: float = 0.0) -> float:
-    """Return the two-sided p of the paired t-test over runs.
-
-    Parameters
-    ----------
-    one, other : ndarray of shape (n_runs,)
-    overlap : float
-        Test rows over training rows, where all runs split the same rows: the variance of the mean
-        is then (1/n_runs + overlap) times that of the differences, not 1/n_runs times (C. Nadeau
-        and Y. Bengio, Machine Learning 52, 2003). 0, for independent runs, is the usual test.
-    """
-    difference = np.asarray(one) - np.asarray(other)
-    n = len(difference)
-    size = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
-    if n < 2 or equal_but_for_rounding(np.ptp(difference), size):
-        return 1.0 if n < 2 or equal_but_for_rounding(abs(difference[0]), size) else 0.0
-    t = difference.mean() / np.sqrt((1.0 / n + overlap) * difference.var(ddof=1))
-    return float(2.0 * stats.t.sf(abs(t), n - 1))
-
-
 def mcnemar_p(one_right: NDArray[np.bool_], other_right: NDArray[np.bool_]) -> float:
     """Return the exact two-sided p of McNemar's test, from which predictions are right."""
     first, second = int((one_right & ~other_right).sum()), int((other_right & ~one_right).sum())
     return float(stats.binomtest(first, first + second).pvalue) if first + second else 1.0
-
-
-def verdict(difference: float, p: float) -> str:
-    """Say whether a difference can be told from chance."""
-    if p >= SIGNIFICANT:
-        return "no clear difference"
-    return "better" if difference > 0 else "worse"
 
 
 # -- tables --------------------------------------------------------------------------------------

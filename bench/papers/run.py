@@ -11,6 +11,7 @@ import clips
 import eeg
 import kepler
 import kernels
+import measurements
 import mnist
 import mnist_all
 import mnist_size
@@ -20,7 +21,18 @@ from common import Options, format_columns, parser
 
 EXPERIMENTS = {
     module.__name__: module
-    for module in (mnist, mnist_all, kepler, wdbc, clips, eeg, mnist_size, sampling, kernels)
+    for module in (
+        mnist,
+        mnist_all,
+        kepler,
+        wdbc,
+        clips,
+        eeg,
+        mnist_size,
+        sampling,
+        kernels,
+        measurements,
+    )
 }
 
 

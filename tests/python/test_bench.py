@@ -43,6 +43,9 @@ TINY = dataclasses.replace(
     gram_shape=(60, 3),
     factor_shape=(20, 5),
     gram_rows=10,
+    deconvolution_shape=(50, 2),
+    components=2,
+    passes=3,
 )
 
 
@@ -74,6 +77,7 @@ def test_report_has_every_measure_with_finite_ratios_and_every_rival_or_its_abse
     assert {"L-BFGS-B", "LinearSVC", "SGDClassifier", "bandwidth", "halosvm.reference"} <= names
     assert {"NumPy", "rbf_kernel", "SVC"} <= names
     packages = {"LIBLINEAR": "liblinear-official", "cyanure": "cyanure", "cvxpy": "cvxpy"}
+    packages["astroML"] = "astroML"
     for name, package in packages.items():
         assert (name in names) != (package in found["machine"]["missing"])
 
@@ -98,6 +102,8 @@ def test_every_number_with_a_target_is_in_the_report(tiny):
     }
     if "liblinear-official" not in found["machine"]["missing"]:
         expected.add(("certain", case, "LIBLINEAR", ">= 10"))
+    for rival in {"NumPy", "astroML"} - set(found["machine"]["missing"]):
+        expected.add(("deconvolution", "50 x 2, 2 components", rival, ">= 30"))
     if Path("/proc/self/status").exists():
         expected.add(("memory", "uncertain, 2 MB of data", "64 MB + 2 %", "<= 1"))
     assert targets == expected
@@ -134,6 +140,16 @@ def test_kernels_that_are_raced_are_equal_and_rows_left_out_are_told(tiny):
             assert row["theirs"] == pytest.approx(share * np.median(seconds))
 
 
+def test_a_step_of_expectation_maximisation_is_the_same_by_all_and_ours_takes_passes(tiny):
+    found, _ = tiny
+    [race] = found["sections"]["deconvolution"]["details"].values()
+    assert max(race["largest difference of a step"].values()) < 1e-12
+    rows = found["sections"]["deconvolution"]["rows"]
+    seconds = np.divide(race["seconds"]["halosvm"], race["passes"])
+    assert race["passes"] == [3, 3]
+    assert rows[0]["ours"] == pytest.approx(np.median(seconds))
+
+
 def test_plot_is_a_picture(tiny):
     pytest.importorskip("matplotlib")
     assert tiny[1].read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -144,7 +160,7 @@ def test_without_optional_packages_the_rest_runs_and_they_are_named(tmp_path, ca
         monkeypatch.setitem(sys.modules, module, None)
     run_suite(TINY, ("certain",), str(tmp_path / "out"))
     out = capsys.readouterr().out
-    assert "left out: liblinear-official, cyanure, cvxpy, matplotlib" in out
+    assert "left out: liblinear-official, cyanure, cvxpy, astroML, matplotlib" in out
     assert "LinearSVC" in out
     assert "python -m pip install matplotlib" in out
     assert not (tmp_path / "out.png").exists()

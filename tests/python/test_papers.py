@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from sklearn.svm import SVC
 
-from halosvm import Covariances, Gaussians, UncertainKernelSVC, UncertainSVC
+from halosvm import Covariances, EmpiricalBayes, Gaussians, UncertainKernelSVC, UncertainSVC
 
 PATH = Path(__file__).parents[2] / "bench" / "papers" / "common.py"
 
@@ -28,16 +28,26 @@ def common():
 
 
 @pytest.fixture(scope="module")
-def kernels():
-    """Return the module of the kernel machines, which imports its neighbours by bare names."""
+def load():
+    """Return a function that imports a module, which imports its neighbours by bare names."""
     names = {path.stem for path in PATH.parent.glob("*.py")}
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(PATH.parent))
         for name in names & set(sys.modules):
             patch.delitem(sys.modules, name)
-        yield importlib.import_module("kernels")
+        yield importlib.import_module
         for name in names:
             sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def kernels(load):
+    return load("kernels")
+
+
+@pytest.fixture(scope="module")
+def measurements(load):
+    return load("measurements")
 
 
 @pytest.fixture
@@ -179,3 +189,88 @@ def test_table_has_the_difference_to_the_plain_machine_and_its_p(kernels, common
     last = kernels.format_accuracies(named, results, 0.4).splitlines()[-1].split("  ")
     p = common.paired_p(results["pk"].score(), results["svc"].score(), 0.4)
     assert {"PkSVM", "+20.00", f"{p:.2g}", "2.0"} <= {cell.strip() for cell in last}
+
+
+# -- measurements --------------------------------------------------------------------------------
+
+
+def test_tables_are_standardised_and_no_feature_is_constant(measurements):
+    tables = measurements.tables()
+    shapes = {name: values.shape for name, (values, _) in tables.items()}
+    assert shapes == {"cells": (569, 10), "ionosphere": (351, 32 + 1), "wine": (178, 13)}
+    for values, _ in tables.values():
+        np.testing.assert_allclose(values.mean(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(values.std(axis=0), 1.0)
+
+
+@pytest.fixture(scope="module")
+def noisy(measurements):
+    """Return two runs each of the wine with given errors that are right, half and twice."""
+    values, y = measurements.tables()["wine"]
+    return [
+        list(measurements.noisy_runs(values, y, 1.0, factor, 2, 0)) for factor in (1.0, 0.5, 2.0)
+    ]
+
+
+def test_wrong_errors_are_wrong_by_their_factor_and_the_values_are_the_same(noisy):
+    right, half, twice = noisy
+    for one, low, high in zip(right, half, twice, strict=True):
+        np.testing.assert_array_equal(one.X.mean, low.X.mean)
+        np.testing.assert_array_equal(one.X_test.mean, high.X_test.mean)
+        variances = [run.X.covariances.variances() for run in (one, low, high)]
+        np.testing.assert_allclose(variances[1], variances[0] / 4)
+        np.testing.assert_allclose(variances[2], variances[0] * 4)
+
+
+def test_values_are_deleted_at_the_rate_told(measurements):
+    values = np.zeros((1000, 10))
+    [run] = measurements.incomplete_runs(values, np.repeat([0, 1], 500), 0.3, 1, 0)
+    missing = np.isnan(np.concatenate([run.X, run.X_test])).mean()
+    assert abs(missing - 0.3) < 4 * np.sqrt(0.3 * 0.7 / values.size)
+
+
+def test_views_show_what_their_names_say(measurements, noisy):
+    run = noisy[0][0]
+    X, Z = run.X, run.X_test
+    [(known, asked)] = measurements.as_features(X, Z)
+    assert (known.shape, asked.shape) == ((106, 26), (72, 26))
+    np.testing.assert_allclose(asked[:, 13:] ** 2, Z.covariances.variances())
+    population = EmpiricalBayes().fit(X)
+    [(known, asked)] = measurements.posteriors(X, Z)
+    np.testing.assert_array_equal(known.mean, population.transform(X).mean)
+    np.testing.assert_array_equal(asked, population.transform(Z).mean)
+    several = measurements.validated_posterior_means(X, Z)
+    assert len(several) == 1 + len(measurements.COMPONENTS)
+    np.testing.assert_array_equal(several[0][0], X.mean)
+    np.testing.assert_array_equal(several[1][0], known.mean)
+
+
+def test_the_test_part_does_not_choose_what_a_method_sees(measurements, noisy):
+    run = noisy[0][0]
+
+    def views(X, Z):
+        return [(X.mean, Z.mean), (np.zeros(X.shape), Z.mean)]
+
+    plain = UncertainSVC(loss="hinge")
+    method = measurements.Contestant("", views, plain, {"C": (0.1,)})
+    one = measurements.Contestant("", measurements.ignored, plain, {"C": (0.1,)})
+    # Validation prefers the values to zeros, from which nothing can be learnt.
+    assert measurements.score(method, run, 0) == measurements.score(one, run, 0)
+
+
+def test_every_method_does_better_than_chance_on_measured_wine(measurements, noisy):
+    methods = measurements.contestants(quick=True)
+    found = measurements.compare(methods, noisy[0][:1])
+    assert list(found) == list(methods)
+    assert all(accuracy[0] > 0.6 for accuracy in found.values())
+    values, y = measurements.tables()["wine"]
+    imputers = measurements.imputing()
+    runs = list(measurements.incomplete_runs(values, y, 0.1, 1, 0))
+    assert all(accuracy[0] > 0.8 for accuracy in measurements.compare(imputers, runs).values())
+
+
+def test_cells_are_marked_where_a_difference_is_clear(measurements):
+    reference, gain = np.array([0.80, 0.81, 0.79]), np.array([0.10, 0.11, 0.10])
+    assert measurements.cell(reference + gain, reference, 0.0).endswith("+")
+    assert measurements.cell(reference - gain, reference, 0.0).endswith("-")
+    assert measurements.cell(reference + gain * [1, -1, 1], reference, 0.0).endswith(" ")

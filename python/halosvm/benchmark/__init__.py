@@ -3,7 +3,7 @@
 In go sizes (`settings`); out come tables of ratios, a JSON file with every number, and a plot
 (`report`, `plot`). The measures: `fits` (time to a given true gap), `throughput` (bytes and steps
 per second), `scaling` (rows, features, classes), `memory`, `sampling` (a plain SVM on draws),
-`kernels` (Gram matrices and kernel machines).
+`kernels` (Gram matrices and kernel machines), `deconvolution` (passes of EmpiricalBayes).
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-MEASURES = ("uncertain", "certain", "passes", "steps", "scaling", "memory", "sampling", "kernels")
+MEASURES = (
+    "uncertain",
+    "certain",
+    "passes",
+    "steps",
+    "scaling",
+    "memory",
+    "sampling",
+    "kernels",
+    "deconvolution",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

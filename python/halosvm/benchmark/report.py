@@ -27,6 +27,7 @@ OPTIONAL = {  # what is imported, and the package that pip knows
     "liblinear.liblinearutil": "liblinear-official",
     "cyanure.estimators": "cyanure",
     "cvxpy": "cvxpy",
+    "astroML.density_estimation": "astroML",
     "matplotlib": "matplotlib",
 }
 

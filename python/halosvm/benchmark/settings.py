@@ -38,6 +38,7 @@ CERTAIN_RATIO = 10.0  # at least, against the best of LinearSVC and of LIBLINEAR
 BANDWIDTH_SHARE = {16: 0.5, 64: 0.8, 100: 0.8, 784: 0.8}  # at least, float64
 ROWS_RATIO = 12.0  # at most, for ten times the rows
 CLASSES_RATIO = 5.0  # at most, for ten classes
+DECONVOLUTION_RATIO = 30.0  # at least, for a pass
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,11 @@ class Settings:
     factor_shape: tuple[int, int] = (2000, 784)
     gram_rows: int = 100
 
+    # Extreme deconvolution: measurements with full covariances, components, passes of ours.
+    deconvolution_shape: tuple[int, int] = (100_000, 5)
+    components: int = 3
+    passes: int = 10
+
     @classmethod
     def quick(cls) -> Settings:
         """Return sizes that take less than two minutes."""
@@ -104,4 +110,5 @@ class Settings:
             gram_shape=(1000, 50),
             factor_shape=(300, 784),
             gram_rows=20,
+            deconvolution_shape=(5_000, 5),
         )

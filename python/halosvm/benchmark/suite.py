@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import fits, kernels, memory, sampling, scaling, throughput
+from . import deconvolution, fits, kernels, memory, sampling, scaling, throughput
 from . import settings as table
 from .plot import draw
 from .report import (
@@ -35,6 +35,7 @@ MEASURES = {
     "memory": memory.measure,
     "sampling": sampling.measure,
     "kernels": kernels.measure,
+    "deconvolution": deconvolution.measure,
 }
 
 
