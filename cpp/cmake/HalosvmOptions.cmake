@@ -14,7 +14,8 @@ function(halosvm_core_properties target)
   # Parsing Eigen takes longer than compiling most files. clang-tidy cannot read another compiler's header.
   if(NOT CMAKE_CXX_CLANG_TIDY)
     target_precompile_headers(${target} PRIVATE
-      <Eigen/Core> <algorithm> <cmath> <functional> <memory> <string> <vector>)
+      <Eigen/Core> "${PROJECT_SOURCE_DIR}/cpp/src/linalg/products.hpp"
+      <algorithm> <cmath> <functional> <memory> <string> <vector>)
   endif()
 endfunction()
 

@@ -11,24 +11,12 @@ Vector qr(ColumnsRef A) { return Eigen::HouseholderQR<ColumnsRef>(A).hCoeffs(); 
 
 Vector pivoted_qr(ColumnsRef A) { return Eigen::ColPivHouseholderQR<ColumnsRef>(A).hCoeffs(); }
 
-// A single column is as common, and has faster code of its own.
-
 void apply_q(const ConstColumnsRef& reflections, const ConstVectorRef& coefficients, ColumnsRef X) {
-  const auto Q = Eigen::householderSequence(reflections, coefficients);
-  if (X.cols() == 1) {
-    X.col(0).applyOnTheLeft(Q);
-  } else {
-    X.applyOnTheLeft(Q);
-  }
+  X.applyOnTheLeft(Eigen::householderSequence(reflections, coefficients));
 }
 
 void apply_q_transposed(const ConstColumnsRef& reflections, const ConstVectorRef& coefficients, ColumnsRef X) {
-  const auto Q = Eigen::householderSequence(reflections, coefficients);
-  if (X.cols() == 1) {
-    X.col(0).applyOnTheLeft(Q.transpose());
-  } else {
-    X.applyOnTheLeft(Q.transpose());
-  }
+  X.applyOnTheLeft(Eigen::householderSequence(reflections, coefficients).transpose());
 }
 
 }  // namespace halosvm::linalg
