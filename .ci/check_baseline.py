@@ -61,12 +61,17 @@ def main() -> None:
     if emulator is None:
         print("no qemu-x86_64 (Debian: qemu-user): no run on emulated processors")
         return
-    for processor, isa in PROCESSORS.items():
+    running = {}
+    for processor in PROCESSORS:
         command = [emulator, "-cpu", processor, sys.executable, "-W", "ignore", "-c", FIT]
-        chosen = subprocess.run(command, capture_output=True, text=True, check=False)
-        if chosen.stdout.strip() != isa:
-            sys.exit(f"{processor}: {chosen.stdout}{chosen.stderr}")
-        print(f"{processor}: fits with {isa}")
+        running[processor] = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    for processor, process in running.items():
+        out, error = process.communicate()
+        if out.strip() != PROCESSORS[processor]:
+            sys.exit(f"{processor}: {out}{error}")
+        print(f"{processor}: fits with {out.strip()}")
 
 
 if __name__ == "__main__":
