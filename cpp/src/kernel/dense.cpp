@@ -55,8 +55,7 @@ class FactoredPair {
     drop_rounding(rank);
     stacked_.bottomRows(columns).setIdentity();
     triangle_ = linalg::qr(stacked_);
-    log_determinant_ =
-        a_.array().log().sum() + 2.0 * stacked_.diagonal().head(columns).array().abs().log().sum();
+    log_determinant_ = a_.array().log().sum() + 2.0 * stacked_.diagonal().head(columns).array().abs().log().sum();
   }
 
   /// For each row of \p differences.
