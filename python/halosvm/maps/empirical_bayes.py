@@ -70,9 +70,9 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
     tol : float, default=0.01
         Stop when the log likelihood of all examples together is predicted to gain less than this
         until its maximum. If the prediction is right, the parameters are then within about
-        sqrt(2 tol) of their standard errors of the maximum, by the meaning of a likelihood ratio. It
-        extrapolates the last passes, though, and is no bound: where the likelihood is nearly flat
-        (large noise, few examples), some tenths to a few units may be left.
+        sqrt(2 tol) of their standard errors of the maximum, by the meaning of a likelihood ratio.
+        It extrapolates the last passes, though, and is no bound: where the likelihood is nearly
+        flat (large noise, few examples), some tenths to a few units may be left.
     reg_covar : float, default=1e-6
         Keeps covariances regular: one more example of this part of each feature's variance, in all
         directions, is added to the scatter of each component.
