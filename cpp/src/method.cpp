@@ -4,13 +4,16 @@
 #include "rounding.hpp"
 #include "zero_model.hpp"
 
+#include <algorithm>
+#include <string>
+
 namespace halosvm {
 namespace {
 
 /// Allows for rounding, and where that would matter evaluates the model with more digits.
 void settle(const Objective& objective, const Moments& about, const BatchSettings& settings, Result& result) {
   constexpr double digits = 0x1p-49;
-  const double small = 0.02 * settings.tolerance;
+  const double small = 0.02 * std::max(settings.tolerance, 1e-9);
   const Rounding rounding(objective, about);
   const bool exact_pays = exact_value_pays(objective);
   Vector error(objective.n_problems());
@@ -28,6 +31,40 @@ void settle(const Objective& objective, const Moments& about, const BatchSetting
   if (zero && result.status == Status::converged) result.status = Status::zero_model;
 }
 
+LinearModel of_problem(const LinearModel& model, Index k) {
+  LinearModel one(1, model.coef.cols());
+  one.coef = model.coef.row(k);
+  one.intercept = model.intercept.segment(k, 1);
+  return one;
+}
+
+/// The model of means seen from the centre as one of the means themselves. The intercept's rounding may cost more than
+/// the tolerance; of a few models that differ by less than it, in length alone, the one that rounds best is taken.
+LinearModel rounded_well(const Objective& objective, const Centred& centred, const Result& inside, double tolerance) {
+  constexpr int few = 64;
+  constexpr double step = 1e-11;
+  LinearModel outside = centred.out_of(inside.model);
+  if (!exact_value_pays(objective)) return outside;
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    const Objective problem = objective.only(k);
+    const double enough = inside.objective(k) * (1.0 + 0.1 * tolerance);
+    double best = exact_value(problem, of_problem(outside, k));
+    for (int i = 1; i <= few && best > enough; ++i) {
+      LinearModel other = of_problem(inside.model, k);
+      const double factor = 1.0 + (i % 2 == 0 ? i : -i) * step;
+      other.coef *= factor;
+      other.intercept *= factor;
+      other = centred.out_of(other);
+      const double value = exact_value(problem, other);
+      if (!(value < best)) continue;
+      best = value;
+      outside.coef.row(k) = other.coef.row(0);
+      outside.intercept(k) = other.intercept(0);
+    }
+  }
+  return outside;
+}
+
 /// One run, certified as the caller's numbers have it.
 Result run(Method& method, const Objective& objective, const Moments& about, const LinearModel& start,
            const BatchSettings& inner, const BatchSettings& settings) {
@@ -36,7 +73,7 @@ Result run(Method& method, const Objective& objective, const Moments& about, con
     const Centred centred(objective, about);
     result = method(centred.objective(), centred.about(), centred.into(start), inner);
     take_zero_models(centred.objective(), inner, result);
-    result.model = centred.out_of(result.model);
+    result.model = rounded_well(objective, centred, result, settings.tolerance);
     const Status status = result.status;
     certify(objective, Vector(result.lower_bound), inner, result);
     result.status = status;

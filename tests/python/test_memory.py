@@ -138,6 +138,7 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
         spread *= 0.1
         classes = X[:, :5].argmax(axis=1)
         single.flags.writeable = False
+        y_single = single[:, 0] > 0.5
         on_disk = mapped(single, "single.dat")
         both, once = X.nbytes + spread.nbytes, X.nbytes
         n_full, d_full = 4000, 60
@@ -159,10 +160,10 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
             "weights": ("auto", rise(X, y, X_std=spread, sample_weight=filled(n)), both),
             "strings": ("auto", rise(X, names, X_std=spread), both),
             "classes": ("auto", rise(X, classes, X_std=spread), both),
-            "read-only single": ("auto", rise(single, y, X_std=single), both // 2),
-            "memory-mapped single": ("auto", rise(on_disk, y, X_std=on_disk), both // 2),
-            "single, sgd": ("sgd", rise(single, y, "sgd", X_std=single), both // 2),
-            "single, certain": (certain, rise(single, y), once // 2),
+            "read-only single": ("auto", rise(single, y_single, X_std=single), both // 2),
+            "memory-mapped single": ("auto", rise(on_disk, y_single, X_std=on_disk), both // 2),
+            "single, sgd": ("sgd", rise(single, y_single, "sgd", X_std=single), both // 2),
+            "single, certain": (certain, rise(single, y_single), once // 2),
             "full": ("auto", rise(X_full, y_full, X_cov=F), F.nbytes),
             "full, interior points": (certain, rise(X_full, y_full, certain, X_cov=F), F.nbytes),
             "low rank": (

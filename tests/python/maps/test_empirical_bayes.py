@@ -386,8 +386,12 @@ def test_clone_pickle_and_frames():
     np.testing.assert_array_equal(means.to_numpy(), posterior.mean)
     with pytest.raises(ValueError, match="feature names"):
         eb.transform(frame[["colour", "flux"]], X_std=errors)
-    with pytest.raises(ValueError, match="X_std has column 0 named 'colour'"):
-        eb.fit(frame, X_std=frame[["colour", "flux"]].abs())
+    # Errors are paired by the names of their columns.
+    swapped = frame[["colour", "flux"]].abs()
+    means = eb.fit(frame, X_std=swapped).means_
+    np.testing.assert_array_equal(means, eb.fit(frame, X_std=swapped[["flux", "colour"]]).means_)
+    with pytest.raises(ValueError, match="X_std has"):
+        eb.fit(frame, X_std=swapped.rename(columns={"flux": "other"}))
 
 
 def test_gaussians_equal_arrays_with_errors():
