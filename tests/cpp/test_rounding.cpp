@@ -54,7 +54,7 @@ TEST_CASE("means that share a large offset have the model of the same means with
   const auto fit = [&](const std::vector<double>& means) {
     const Objective objective({Table(means.data(), n, d), std::make_shared<ZeroCovariances>(n, d)}, {codes.data(), 1},
                               nullptr, 1e-3, make_loss("hinge"), true, {});
-    return minimize(objective, LinearModel(1, d), {});
+    return minimize(objective, LinearModel(1, d), BatchSettings{});
   };
   const Result here = fit(near);
   const Result there = fit(far);
