@@ -80,7 +80,7 @@ ConstMatrixMap Objective::margins(const Rows& rows, Index first, const ConstMatr
 }
 
 void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
-                          Workspace& work, Gradient& sum) const {
+                          double value_scale, Workspace& work, Gradient& sum) const {
   const ConstMatrixMap X = margins(rows, first, W, b, work);
   auto c = work.weight_.head(rows.count).transpose().array();
   auto unscaled = work.unscaled_.head(rows.count).transpose().array();
@@ -98,7 +98,7 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
     a *= -c * work.sign_.row(k).head(rows.count).array();
     work.slope_s2_.row(k).head(rows.count).array() *= c;
     sum.curvature(k) += work.slope_s2_.row(k).head(rows.count).sum();
-    sum.value(k) += (unscaled * work.value_.row(k).head(rows.count).array()).sum();
+    sum.value(k) += value_scale * (unscaled * work.value_.row(k).head(rows.count).array()).sum();
     sum.intercept(k) += a.sum();
   }
   add_weighted_rows(X, work.slope_m_.topLeftCorner(W.rows(), rows.count), sum.coef);
@@ -134,7 +134,7 @@ void Objective::reduce(Gradient& sum, const Body& body) const {
 }
 
 void Objective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Gradient& out) const {
-  reduce(out, [&](const Rows& rows, Workspace& work, Gradient& sum) { add_block(rows, 0, W, b, 1.0, work, sum); });
+  reduce(out, [&](const Rows& rows, Workspace& work, Gradient& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
   out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
   out.coef += regularisation_ * W;
   if (!fit_intercept_) out.intercept.setZero();

@@ -148,10 +148,12 @@ class Objective {
     std::vector<double> means_, covariances_;
   };
 
-  /// Adds the sum over the block of the unscaled weights times psi, and scale * the gradient of sum c_i psi, without
-  /// the regulariser, for problems first ... first + W.rows() - 1. Allocates nothing.
+  /// Adds scale * sum over the block of c_i psi and its gradient, without the regulariser, for problems
+  /// first ... first + W.rows() - 1. Allocates nothing.
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
-                 Workspace& work, Gradient& sum) const;
+                 Workspace& work, Gradient& sum) const {
+    add_block(rows, first, W, b, scale, scale / total_, work, sum);
+  }
 
  private:
   class Bias;
@@ -161,6 +163,9 @@ class Objective {
   /// Fills work.m_ and work.s_ for a block; returns the block of means.
   ConstMatrixMap margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
                          Workspace& work) const;
+  /// The same with the value as \p value_scale times the sum of unscaled weights times psi.
+  void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
+                 double value_scale, Workspace& work, Gradient& sum) const;
   /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
   template <class Body>
   void reduce(Gradient& sum, const Body& body) const;
