@@ -230,7 +230,7 @@ double exact_value(const Objective& problem, const LinearModel& model) {
   const Index d = problem.n_features();
   const Chunks chunks(problem.n_samples(), 64);
   std::vector<double> sums(static_cast<std::size_t>(chunks.count()), 0.0);
-  const std::shared_ptr<const Loss> loss = problem.loss();
+  const Loss& loss = *problem.loss();
   run_tasks(chunks.count(), problem.execution(), [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {
     ExactSpread spread(problem);
     Vector scratch(d);
@@ -247,7 +247,7 @@ double exact_value(const Objective& problem, const LinearModel& model) {
       double value = 0.0;
       double slope_m = 0.0;
       double slope_s2 = 0.0;
-      loss->first(1, &m, &s, &value, &slope_m, &slope_s2);
+      loss.first(1, &m, &s, &value, &slope_m, &slope_s2);
       sums[static_cast<std::size_t>(chunk)] += problem.weight(row[0]) * value;
     }
   });
