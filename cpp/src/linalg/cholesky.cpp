@@ -8,6 +8,7 @@ namespace halosvm::linalg {
 
 bool cholesky(ColumnsRef A) { return Eigen::LLT<ColumnsRef, Eigen::Lower>(A).info() == Eigen::Success; }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): X is written to
 void cholesky_solve(const ConstColumnsRef& L, ColumnsRef X) {
   solve_lower(L, X);
   solve_lower_transposed(L, X);

@@ -34,8 +34,8 @@ class Extrapolation {
   /// \param metric what a unit of each coordinate counts.
   Vector next(const Vector& point, const Vector& step, const Vector& metric) {
     if (point_.size() == point.size()) {
-      moves_.push_back(point - point_);
-      changes_.push_back(step - step_);
+      moves_.emplace_back(point - point_);
+      changes_.emplace_back(step - step_);
       if (moves_.size() > memory_) {
         moves_.pop_front();
         changes_.pop_front();

@@ -86,7 +86,7 @@ void LatentBlock::solve_latent(Index i) {
   }
 }
 
-double LatentBlock::log_product(const double* values) {
+double LatentBlock::log_product(const double* values) const {
   kernels::LogProduct product;
   Index j = 0;
   for (; j + kernels::lanes <= d_; j += kernels::lanes) {

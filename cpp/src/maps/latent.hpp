@@ -49,7 +49,7 @@ class LatentBlock {
 
  private:
   void solve_latent(Index i);
-  double log_product(const double* values);
+  double log_product(const double* values) const;
 
   Index d_;
   Index h_;

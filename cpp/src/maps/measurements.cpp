@@ -105,8 +105,10 @@ void Measurements::Prepared::find_cells(const Execution& execution) {
   });
   std::vector<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), Index{0});
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
-    return hashes[static_cast<std::size_t>(a)] < hashes[static_cast<std::size_t>(b)];
+  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+    const auto of_a = hashes[static_cast<std::size_t>(a)];
+    const auto of_b = hashes[static_cast<std::size_t>(b)];
+    return of_a < of_b || (of_a == of_b && a < b);
   });
   std::vector<Index> starts;
   Key first(*this);

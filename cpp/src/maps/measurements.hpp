@@ -11,7 +11,7 @@
 namespace halosvm {
 
 struct Measurements::Prepared {
-  Prepared(const Gaussians& X, const double* weights, const Execution& execution);
+  Prepared(const Gaussians& X, const double* given, const Execution& execution);
 
   Index size() const { return static_cast<Index>(rows.size()); }
   Index n_features() const { return data.n_features(); }

@@ -6,6 +6,7 @@
 
 #include "halosvm/gaussians.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace halosvm {
 
 /// How the covariances V_k of a population are stored.
-enum class PopulationKind {
+enum class PopulationKind : std::uint8_t {
   full,      ///< any matrix
   diagonal,  ///< diag(variances)
   factors,   ///< factors factors' + diag(variances)
@@ -75,7 +76,7 @@ struct PopulationSettings {
   std::function<void(int, double, double)> report;
 };
 
-enum class PopulationStatus {
+enum class PopulationStatus : std::uint8_t {
   converged,       ///< the predicted gain is below the tolerance
   max_iterations,  ///< the passes are used up
   rounding,        ///< the objective no longer grows in double precision
@@ -113,7 +114,7 @@ struct PosteriorTarget {
 class Posteriors {
  public:
   /// The smallest kind in which the posterior covariances are exact.
-  enum class Kind { zero, diagonal, low_rank, full };
+  enum class Kind : std::uint8_t { zero, diagonal, low_rank, full };
 
   /// \p population and \p X must outlive this object.
   Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution);
