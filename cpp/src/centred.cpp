@@ -1,3 +1,5 @@
+// Data far from the origin, seen from their centre.
+
 #include "centred.hpp"
 
 #include "double_double.hpp"

@@ -30,7 +30,8 @@ class InteriorPoint {
         exact_bound_pays_(ExactDual::pays(objective)),
         centre_(about.centre),
         system_(objective, about.centre, with_cones),
-        w_(1, d_) {
+        w_(1, d_),
+        best_w_(Matrix::Zero(1, d_)) {
     start(about.variance.cwiseMax(1e-300));
   }
 
@@ -237,7 +238,7 @@ class Factored {
 class Attempts {
  public:
   Attempts(const Objective& objective, const Moments& about, const BatchSettings& settings)
-      : about_(about), settings_(settings) {
+      : about_(about), settings_(settings), coef_(Matrix::Zero(1, objective.n_features())) {
     constexpr Index most = 4000000;  // numbers p, of which cones take several
     const bool low_rank = has_low_rank(objective);
     if (run(objective, low_rank) || low_rank || objective.all_certain()) return;

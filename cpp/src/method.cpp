@@ -1,3 +1,5 @@
+// What surrounds a batch method: a start comes in, a result leaves that is certified with all rounding in mind.
+
 #include "method.hpp"
 
 #include "centred.hpp"
@@ -95,7 +97,9 @@ Result apply(Method& method, const Objective& objective, const LinearModel& star
   Result result = run(method, objective, about, start, inner, settings);
   if (result.status == Status::stalled && result.suboptimality.maxCoeff() <= 3.0 * settings.tolerance) {
     inner.tolerance *= 0.1;  // or more of it
-    const Result closer = run(method, objective, about, result.model, inner, settings);
+    Result closer = run(method, objective, about, result.model, inner, settings);
+    closer.steps += result.steps;
+    closer.epochs += result.epochs;
     if (converged(closer.status)) return closer;
   }
   return result;

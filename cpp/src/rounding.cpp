@@ -1,3 +1,5 @@
+// What rounding may do to a value of J and to a bound, and both with twice the digits.
+
 #include "rounding.hpp"
 
 #include "double_double.hpp"

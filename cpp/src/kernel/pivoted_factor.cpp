@@ -1,3 +1,5 @@
+// Cholesky factors with pivots, which keep what is small beside what is large.
+
 #include "pivoted_factor.hpp"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Eigenvectors of a symmetric tridiagonal matrix from its eigenvalues.
+
 #include "linalg/inverse_iteration.hpp"
 
 #include "linalg/orthonormal_columns.hpp"

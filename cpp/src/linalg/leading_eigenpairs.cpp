@@ -1,3 +1,5 @@
+// The largest eigenvalues of a symmetric matrix and their vectors, few or all.
+
 #include "linalg/leading_eigenpairs.hpp"
 
 #include "halosvm/subspace.hpp"

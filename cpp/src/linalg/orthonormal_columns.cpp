@@ -1,3 +1,5 @@
+// Orthonormal bases of the span of columns, by Cholesky or by reflections.
+
 #include "linalg/orthonormal_columns.hpp"
 
 #include "linalg/cholesky.hpp"

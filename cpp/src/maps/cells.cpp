@@ -130,21 +130,7 @@ class Cells {
       joint_.col(k) = T.constant - 0.5 * whitened_.rowwise().squaredNorm().array();
       if (request_.statistics) pulls_[static_cast<std::size_t>(k)].noalias() = whitened_ * T.inverse;
     }
-    for (Index i = 0; i < count; ++i) {
-      const Index row = data_.rows[static_cast<std::size_t>(at + i)];
-      const double weight = data_.weights[static_cast<std::size_t>(at + i)];
-      row_ = joint_.row(i);
-      const double density = normalise(row_);
-      if (!(density > -infinity) && request_.log_density == nullptr) {
-        out.failure.merge({row, -1});
-        return;
-      }
-      out.sums.log_likelihood += weight * density;
-      if (request_.log_density != nullptr) request_.log_density[row] = density;
-      if (request_.responsibilities != nullptr) VectorMap(request_.responsibilities + row * k_, k_) = row_;
-      joint_.row(i) = weight * row_;
-    }
-    if (!request_.statistics) return;
+    if (!weigh(data_, request_, {at, count}, joint_, out) || !request_.statistics) return;
     for (Index k = 0; k < k_; ++k) {
       const Matrix& w = pulls_[static_cast<std::size_t>(k)];
       const double mass = joint_.col(k).sum();
@@ -178,7 +164,7 @@ class Cells {
   std::vector<Factorised> factors_;
   std::vector<Matrix> pulls_;
   Matrix errors_, residual_, whitened_, joint_;
-  Vector scratch_, row_;
+  Vector scratch_;
 };
 
 }  // namespace

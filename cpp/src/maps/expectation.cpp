@@ -62,6 +62,10 @@ Vector log_weights(const Population& population) {
   return out;
 }
 
+namespace {
+
+/// Turns a row of joint log densities into responsibilities; returns their logarithm summed, -infinity if none is
+/// finite.
 double normalise(VectorRef joint) {
   const double largest = joint.maxCoeff();
   if (!(largest > -infinity)) return -infinity;
@@ -72,6 +76,28 @@ double normalise(VectorRef joint) {
   }
   joint /= sum;
   return largest + std::log(sum);
+}
+
+}  // namespace
+
+bool weigh(const Measurements::Prepared& data, const Request& request, const Rows& places, MatrixRef joint,
+           Expectation& out) {
+  const Index k = joint.cols();
+  for (Index i = 0; i < places.count; ++i) {
+    const auto at = static_cast<std::size_t>(places[i]);
+    const Index row = data.rows[at];
+    VectorMap of_row(joint.row(i).data(), k);
+    const double density = normalise(of_row);
+    if (!(density > -infinity) && request.log_density == nullptr) {
+      out.failure.merge({row, -1});
+      return false;
+    }
+    out.sums.log_likelihood += data.weights[at] * density;
+    if (request.log_density != nullptr) request.log_density[row] = density;
+    if (request.responsibilities != nullptr) VectorMap(request.responsibilities + row * k, k) = of_row;
+    of_row *= data.weights[at];
+  }
+  return true;
 }
 
 void expect(const Population& population, const Measurements::Prepared& data, const Request& request, Expectation& out,

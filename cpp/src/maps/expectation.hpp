@@ -77,9 +77,10 @@ inline bool is_latent(const Population& population, const Measurements::Prepared
 /// The logarithms log a_k.
 Vector log_weights(const Population& population);
 
-/// Turns a row of joint log densities into responsibilities; returns their logarithm summed, -infinity if none is
-/// finite.
-double normalise(VectorRef joint);
+/// Turns joint log densities, a row for each of the given places of the data, into responsibilities times weights;
+/// delivers what the request asks of them. False, with the failure, at a row whose density is 0.
+bool weigh(const Measurements::Prepared& data, const Request& request, const Rows& places, MatrixRef joint,
+           Expectation& out);
 
 }  // namespace maps
 }  // namespace halosvm

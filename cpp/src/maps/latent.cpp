@@ -150,21 +150,7 @@ class Latent {
       joint_.col(k).head(count) = log_weights_(k) - 0.5 * (block.distance + block.log_volume).array();
     }
     if (out.failure.any()) return;
-    for (Index i = 0; i < count; ++i) {
-      const Index row = data_.rows[static_cast<std::size_t>(at + i)];
-      const double weight = data_.weights[static_cast<std::size_t>(at + i)];
-      row_ = joint_.row(i);
-      const double density = normalise(row_);
-      if (!(density > -infinity) && request_.log_density == nullptr) {
-        out.failure.merge({row, -1});
-        return;
-      }
-      out.sums.log_likelihood += weight * density;
-      if (request_.log_density != nullptr) request_.log_density[row] = density;
-      if (request_.responsibilities != nullptr) VectorMap(request_.responsibilities + row * k_, k_) = row_;
-      joint_.row(i) = weight * row_;
-    }
-    if (!request_.statistics) return;
+    if (!weigh(data_, request_, {at, count}, joint_, out) || !request_.statistics) return;
     for (Index k = 0; k < k_; ++k) accumulate(k, joint_.col(k).head(count), out.sums);
   }
 
@@ -228,7 +214,6 @@ class Latent {
   std::vector<LatentBlock> blocks_;
   std::vector<Matrix> crosses_, squares_;
   Matrix joint_, weighted_, weighted_open_;
-  Vector row_;
 };
 
 }  // namespace
