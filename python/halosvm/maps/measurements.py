@@ -48,19 +48,14 @@ def with_errors(
     feature_units : tuple of units, or None
         The unit of each feature.
     """
-    covariances = None
+    left = feature_units
     if X_std is not None and X_cov is None and not isinstance(X_std, Covariances):
-        means, X_std = _without_missing(
-            means, _errors(X_std, "X_std", labels, feature_units, 1), "X_std"
-        )
+        errors, left = _errors(X_std, "X_std", labels, feature_units, 1), None
+        means, X_std = _without_missing(means, errors, "X_std")
     elif X_cov is not None and X_std is None and not isinstance(X_cov, Covariances):
-        means, X_cov = _without_missing(
-            means, _errors(X_cov, "X_cov", labels, feature_units, 2), "X_cov"
-        )
-    else:
-        covariances = read_errors(means.shape, feature_units, X_std=X_std, X_cov=X_cov)
-    if covariances is None:
-        covariances = read_errors(means.shape, None, X_std=X_std, X_cov=X_cov)
+        errors, left = _errors(X_cov, "X_cov", labels, feature_units, 2), None
+        means, X_cov = _without_missing(means, errors, "X_cov")
+    covariances = read_errors(means.shape, left, X_std=X_std, X_cov=X_cov)
     measurements = Gaussians.__new__(Gaussians)
     measurements.__setstate__((means, covariances, labels.names, feature_units, None))
     return measurements
