@@ -6,11 +6,10 @@
 
 namespace halosvm {
 
-bool Centred::pays(const Objective& objective, const Moments& about) {
+bool Centred::pays(const Objective& objective, const Moments& about, double far) {
   if (!objective.fit_intercept()) return false;
   constexpr Index little = Index{1} << 20;  // numbers
   const bool small = objective.n_samples() * objective.n_features() <= little;
-  const double far = small ? 4.0 : 1000.0;
   const double constant = small ? 0.0 : 1e-12;  // rounding alone gives a constant feature a deviation
   const auto offset = about.centre.array().abs();
   const auto deviation = about.variance.array().sqrt();

@@ -11,9 +11,8 @@ namespace halosvm {
 
 class Centred {
  public:
-  /// Whether the intercept is free and some feature is so far from 0 that rounding matters; for much data only where it
-  /// matters a lot, since each pass then copies its means.
-  static bool pays(const Objective& objective, const Moments& about);
+  /// Whether the intercept is free and some feature is more than \p far deviations from 0.
+  static bool pays(const Objective& objective, const Moments& about, double far);
 
   Centred(const Objective& objective, const Moments& about);
   Centred(const Centred&) = delete;

@@ -22,10 +22,13 @@ namespace {
 /// One problem from start to certified end.
 class InteriorPoint {
  public:
-  InteriorPoint(const Objective& objective, const Moments& about, double tolerance, bool with_cones)
+  /// \param cautious takes second-order terms only in the share that the predictor could go: a third more iterations,
+  /// but no circles where no long step is possible.
+  InteriorPoint(const Objective& objective, const Moments& about, double tolerance, bool with_cones, bool cautious)
       : objective_(objective),
         d_(objective.n_features()),
         tolerance_(tolerance),
+        cautious_(cautious),
         rounding_(objective, about),
         exact_bound_pays_(ExactDual::pays(objective)),
         centre_(about.centre),
@@ -49,13 +52,13 @@ class InteriorPoint {
       if (!factor_.compute(hessian_)) break;
 
       const NewtonSums predicted = system_.predict(w_, factor_.solve(predictor_));
-      const double before = system_.complementarity(0.0);
+      const double before = complementarity_;
       const double free = system_.longest_step(1.0);
       const double after = std::max(0.0, system_.complementarity(free));
       // Below what the tolerance asks for, smaller complementarity only spoils the condition of the system.
       const double enough = 0.01 * settings.tolerance * best_value_;
       const double mu = std::max(after * (after / before) * (after / before), enough);
-      const double share = free * free;  // of second-order terms, which mislead where no long step is possible
+      const double share = cautious_ ? free * free : 1.0;
 
       const Vector right = predictor_ + share * (predicted.right - residual_ - predictor_) + mu * predicted.centring;
       const Vector du = factor_.solve(right);
@@ -96,13 +99,13 @@ class InteriorPoint {
     system_.start(w_, b_, half / positive, half / negative);
   }
 
-  /// Whether the gap has halved lately: predictor and corrector may go round in circles.
+  /// Whether the gap or the complementarity has halved lately: predictor and corrector may go round in circles.
   bool gets_ahead(Index iteration) {
-    constexpr Index patience = 15;
-    if (best_value_ - lower_bound_ <= 0.5 * gap_) {
-      gap_ = best_value_ - lower_bound_;
-      halved_ = iteration;
-    }
+    const Index patience = cautious_ ? 15 : 8;
+    const double gap = best_value_ - lower_bound_;
+    if (gap <= 0.5 * gap_ || complementarity_ <= 0.5 * least_complementarity_) halved_ = iteration;
+    if (gap <= 0.5 * gap_) gap_ = gap;
+    if (complementarity_ <= 0.5 * least_complementarity_) least_complementarity_ = complementarity_;
     return iteration - halved_ < patience;
   }
 
@@ -122,7 +125,8 @@ class InteriorPoint {
     }
     lower_bound_ = std::max(lower_bound_, dual_bound(sums));
     residual_ = sums.beyond - (sums.positive + sums.negative);
-    if (suboptimality() > tolerance_ && exact_bound_pays_ && system_.complementarity(0.0) <= tolerance_ * best_value_) {
+    complementarity_ = system_.complementarity(0.0);
+    if (suboptimality() > tolerance_ && exact_bound_pays_ && complementarity_ <= 0.25 * tolerance_ * best_value_) {
       const ExactDual exact = system_.exact(w_);  // rounding may be all that is in the way
       lower_bound_ = std::max(lower_bound_, exact.bound());
       residual_.head(d_) = sums.beyond.head(d_) - exact.gradient();
@@ -156,6 +160,7 @@ class InteriorPoint {
   const Objective& objective_;
   Index d_;
   double tolerance_;
+  bool cautious_;
   Rounding rounding_;
   bool exact_bound_pays_;
   Vector centre_;
@@ -167,12 +172,14 @@ class InteriorPoint {
   Vector residual_;
   Vector predictor_;
   double spread2_ = 0.0;
+  double complementarity_ = 0.0;
   double best_value_ = infinity;
   double lower_bound_ = -infinity;
   Matrix best_w_;
   double best_b_ = 0.0;
   double gap_ = infinity;  ///< when it was last halved
-  Index halved_ = 0;       ///< the iteration in which that was
+  double least_complementarity_ = infinity;
+  Index halved_ = 0;  ///< the iteration in which either was
 };
 
 /// Whether spreads leave behind some w by their rank alone.
@@ -233,22 +240,30 @@ class Factored {
   Objective objective_;
 };
 
-/// All attempts at one problem. Spreads without cones take a third of the time, and lead nowhere where they are so
-/// large that w shuns some directions or all.
+/// All attempts at one problem, first with all second-order terms, then cautiously. Spreads without cones take a third of
+/// the time, and lead nowhere where they are so large that w shuns some directions or all.
 class Attempts {
  public:
   Attempts(const Objective& objective, const Moments& about, const BatchSettings& settings)
       : about_(about), settings_(settings), coef_(Matrix::Zero(1, objective.n_features())) {
     constexpr Index most = 4000000;  // numbers p, of which cones take several
     const bool low_rank = has_low_rank(objective);
-    if (run(objective, low_rank) || low_rank || objective.all_certain()) return;
+    for (const bool cautious : {false, true}) {
+      if (run(objective, low_rank, cautious)) return;
+    }
+    if (low_rank || objective.all_certain()) return;
     const Index d = objective.n_features();
     const bool factored = objective.data().covariances().factors() != nullptr;
     if (objective.n_samples() * d * (factored ? 1 : d) > most) return;
+    const auto with_cones = [this](const Objective& problem) {
+      for (const bool cautious : {false, true}) {
+        if (run(problem, true, cautious)) return;
+      }
+    };
     if (factored) {
-      run(objective, true);
+      with_cones(objective);
     } else {
-      run(Factored(objective).objective(), true);
+      with_cones(Factored(objective).objective());
     }
   }
 
@@ -260,8 +275,8 @@ class Attempts {
 
  private:
   /// Whether that was enough.
-  bool run(const Objective& objective, bool with_cones) {
-    InteriorPoint problem(objective, about_, settings_.tolerance, with_cones);
+  bool run(const Objective& objective, bool with_cones, bool cautious) {
+    InteriorPoint problem(objective, about_, settings_.tolerance, with_cones, cautious);
     steps_ = problem.run(settings_, steps_);
     lower_ = std::max(lower_, problem.lower_bound());
     if (problem.value() < value_) {

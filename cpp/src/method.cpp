@@ -7,7 +7,8 @@
 #include "zero_model.hpp"
 
 #include <algorithm>
-#include <string>
+#include <cmath>
+#include <utility>
 
 namespace halosvm {
 namespace {
@@ -33,13 +34,6 @@ void settle(const Objective& objective, const Moments& about, const BatchSetting
   if (zero && result.status == Status::converged) result.status = Status::zero_model;
 }
 
-LinearModel of_problem(const LinearModel& model, Index k) {
-  LinearModel one(1, model.coef.cols());
-  one.coef = model.coef.row(k);
-  one.intercept = model.intercept.segment(k, 1);
-  return one;
-}
-
 /// The model of means seen from the centre as one of the means themselves. The intercept's rounding may cost more than
 /// the tolerance; of a few models that differ by less than it, in length alone, the one that rounds best is taken.
 LinearModel rounded_well(const Objective& objective, const Centred& centred, const Result& inside, double tolerance) {
@@ -50,9 +44,11 @@ LinearModel rounded_well(const Objective& objective, const Centred& centred, con
   for (Index k = 0; k < objective.n_problems(); ++k) {
     const Objective problem = objective.only(k);
     const double enough = inside.objective(k) * (1.0 + 0.1 * tolerance);
-    double best = exact_value(problem, of_problem(outside, k));
+    // J changes no faster than the intercept.
+    if (0x1p-53 * std::abs(outside.intercept(k)) <= 0.1 * tolerance * inside.objective(k)) continue;
+    double best = exact_value(problem, outside.only(k));
     for (int i = 1; i <= few && best > enough; ++i) {
-      LinearModel other = of_problem(inside.model, k);
+      LinearModel other = inside.model.only(k);
       const double factor = 1.0 + (i % 2 == 0 ? i : -i) * step;
       other.coef *= factor;
       other.intercept *= factor;
@@ -68,10 +64,10 @@ LinearModel rounded_well(const Objective& objective, const Centred& centred, con
 }
 
 /// One run, certified as the caller's numbers have it.
-Result run(Method& method, const Objective& objective, const Moments& about, const LinearModel& start,
+Result run(Method& method, const Objective& objective, const Moments& about, const LinearModel& start, bool centre,
            const BatchSettings& inner, const BatchSettings& settings) {
   Result result;
-  if (Centred::pays(objective, about)) {
+  if (centre) {
     const Centred centred(objective, about);
     result = method(centred.objective(), centred.about(), centred.into(start), inner);
     take_zero_models(centred.objective(), inner, result);
@@ -90,17 +86,30 @@ Result run(Method& method, const Objective& objective, const Moments& about, con
 }  // namespace
 
 Result apply(Method& method, const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  // Each pass over data seen from their centre copies the means: nothing for little data.
+  constexpr Index little = Index{1} << 14;  // numbers
+  constexpr double some = 4.0;
+  constexpr double much = 1000.0;
   check_start(objective, start);
   const Moments about = moments(objective);
+  const bool small = objective.n_samples() * objective.n_features() <= little;
+  const bool at_once = Centred::pays(objective, about, small ? some : much);
   BatchSettings inner = settings;
   inner.tolerance *= 0.9;  // rounding takes the rest
-  Result result = run(method, objective, about, start, inner, settings);
-  if (result.status == Status::stalled && result.suboptimality.maxCoeff() <= 3.0 * settings.tolerance) {
-    inner.tolerance *= 0.1;  // or more of it
-    Result closer = run(method, objective, about, result.model, inner, settings);
+  Result result = run(method, objective, about, start, at_once, inner, settings);
+  const auto go_on = [&](bool centre) {
+    Result closer = run(method, objective, about, result.model, centre, inner, settings);
     closer.steps += result.steps;
     closer.epochs += result.epochs;
-    if (converged(closer.status)) return closer;
+    if (converged(closer.status)) result = std::move(closer);
+  };
+  const bool now = at_once || Centred::pays(objective, about, some);
+  if (result.status == Status::stalled && now != at_once) go_on(now);
+  // Complementarity stops at a share of the tolerance: a smaller one may be what the bound needs.
+  for (int i = 0; i < 3 && result.status == Status::stalled; ++i) {
+    if (!small && result.suboptimality.maxCoeff() > 3.0 * settings.tolerance) break;
+    inner.tolerance *= 0.1;
+    go_on(now);
   }
   return result;
 }

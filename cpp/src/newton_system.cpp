@@ -82,7 +82,7 @@ NewtonSystem::NewtonSystem(const Objective& objective, Vector centre, bool with_
       excess_(n_),
       stiffness_(n_),
       ratio_(spread_ ? n_ : 0),
-      dtheta_(n_),
+      dtheta_(Vector::Zero(n_)),
       predicted_(n_) {
   if (with_cones) cones_.emplace(objective);
   cone_weight_ = 0.0;

@@ -275,4 +275,10 @@ bool exact_value_pays(const Objective& objective) {
   return (n + columns) * d <= most;
 }
 
+bool exact_value_is_due(const Objective& objective) {
+  constexpr double most = 1e5;  // products
+  const auto d = static_cast<double>(objective.n_features());
+  return is_full(objective) && static_cast<double>(objective.n_samples()) * d * d <= most;
+}
+
 }  // namespace halosvm

@@ -72,4 +72,7 @@ double exact_value(const Objective& problem, const LinearModel& model);
 /// Whether \ref exact_value takes no longer than a fit.
 bool exact_value_pays(const Objective& objective);
 
+/// Whether doubles lose w'S w to cancellation and there are so few examples that \ref exact_value costs nothing.
+bool exact_value_is_due(const Objective& objective);
+
 }  // namespace halosvm

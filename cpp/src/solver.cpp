@@ -4,6 +4,7 @@
 #include "halosvm/interior_point.hpp"
 #include "halosvm/lbfgs.hpp"
 #include "method.hpp"
+#include "rounding.hpp"
 #include "span.hpp"
 #include "zero_model.hpp"
 
@@ -28,8 +29,7 @@ const char* message(Status status) {
 
 Result Result::only(Index k) const {
   Result one;
-  one.model.coef = model.coef.row(k);
-  one.model.intercept = model.intercept.segment(k, 1);
+  one.model = model.only(k);
   one.objective = objective.segment(k, 1);
   one.lower_bound = lower_bound.segment(k, 1);
   one.suboptimality = suboptimality.segment(k, 1);
@@ -77,6 +77,11 @@ void certify(const Objective& objective, const Vector& lower, const BatchSetting
   Gradient at(objective.n_problems(), objective.n_features());
   objective.value_and_gradient(result.model.coef, result.model.intercept, at);
   result.objective = at.value;
+  if (exact_value_is_due(objective)) {
+    for (Index k = 0; k < objective.n_problems(); ++k) {
+      result.objective(k) = exact_value(objective.only(k), result.model.only(k));
+    }
+  }
   result.lower_bound = lower;
   judge(settings, result);
 }
@@ -121,7 +126,8 @@ void finish(const Objective& problem, const Moments& about, const BatchSettings&
         settings.report({done + at.epochs, at.objective, at.suboptimality});
       };
     }
-    const Result other = run(problem, about, result.model, rest);
+    Result other = run(problem, about, result.model, rest);
+    if (exact_value_is_due(problem)) certify(problem, Vector(other.lower_bound), rest, other);
     result.take(other, 0);
     result.steps = done + other.steps;
     judge(settings, result);

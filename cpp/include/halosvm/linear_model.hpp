@@ -15,6 +15,14 @@ struct LinearModel {
   LinearModel() = default;
   LinearModel(Index n_problems, Index n_features)
       : coef(Matrix::Zero(n_problems, n_features)), intercept(Vector::Zero(n_problems)) {}
+
+  /// Score \p k alone.
+  LinearModel only(Index k) const {
+    LinearModel one(1, coef.cols());
+    one.coef = coef.row(k);
+    one.intercept = intercept.segment(k, 1);
+    return one;
+  }
 };
 
 /// out(i, k) = w_k'x_i + b_k, the score of a certain point and the mean score of an uncertain one.
