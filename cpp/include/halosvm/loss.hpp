@@ -13,6 +13,17 @@
 
 namespace halosvm {
 
+/// What solvers may ask of a loss; never its name.
+struct LossTraits {
+  bool uses_spread;      ///< false: psi ignores s, and covariances are never read
+  bool homogeneous;      ///< psi(t m, t s) = t psi(m, s) for t > 0
+  bool kinked;           ///< the slope of psi(m, 0) jumps at m = 0
+  bool quantile_dual;    ///< psi = max over theta in [0, 1] of theta m + phi(q) s, Phi(q) = theta
+  double margin;         ///< the offset that labels have in m = margin - y f
+  double steepest;       ///< a bound of psi_m, or infinity
+  const char* smoothed;  ///< a loss that is this one at s = 0 and smooth above, or null: psi itself is
+};
+
 /// Value and first derivatives at one (m, s).
 struct LossFirst {
   double value;     ///< psi(m, s)
@@ -36,19 +47,19 @@ class Loss {
   virtual ~Loss() = default;
 
   virtual const char* name() const = 0;
-  /// False when psi ignores s: then covariances are never read.
-  virtual bool uses_spread() const = 0;
+  virtual const LossTraits& traits() const = 0;
+  bool uses_spread() const { return traits().uses_spread; }
   virtual void first(Index count, const double* m, const double* s, double* value, double* slope_m,
                      double* slope_s2) const = 0;
   virtual void second(Index count, const double* m, const double* s, double* mm, double* ms, double* ss) const = 0;
 };
 
-/// The loops, once for all losses. \tparam Scalar has `name`, `uses_spread`, `first(m, s)` and `second(m, s)`.
+/// The loops, once for all losses. \tparam Scalar has `name`, `traits`, `first(m, s)` and `second(m, s)`.
 template <class Scalar>
 class BlockLoss final : public Loss {
  public:
   const char* name() const override { return Scalar::name; }
-  bool uses_spread() const override { return Scalar::uses_spread; }
+  const LossTraits& traits() const override { return Scalar::traits; }
 
   void first(Index count, const double* __restrict m, const double* __restrict s, double* __restrict value,
              double* __restrict slope_m, double* __restrict slope_s2) const override {
