@@ -1,5 +1,6 @@
 #include "halosvm/interior_point.hpp"
 
+#include "halosvm/check.hpp"
 #include "halosvm/covariance/full.hpp"
 #include "halosvm/covariance/low_rank.hpp"
 #include "halosvm/moments.hpp"
@@ -153,7 +154,8 @@ class InteriorPoint {
       negative = std::min(1.0, sums.theta_positive / sums.theta_negative);
     }
     const Vector dual_w = positive * sums.positive.head(d_) + negative * sums.negative.head(d_);
-    return rounding_.bound(positive * sums.theta_positive + negative * sums.theta_negative, dual_w) -
+    const double slope = positive * sums.theta_positive + negative * sums.theta_negative;
+    return rounding_.bound(DualSums::of_quantiles(slope), dual_w) -
            rounding_.of_spreads(w_.row(0).transpose(), sums.curvature);
   }
 
@@ -298,6 +300,8 @@ class Attempts {
 
 }  // namespace
 
+bool supports_interior_point(const Objective& objective) { return objective.loss()->traits().quantile_dual; }
+
 Result run_interior_point(const Objective& objective, const Moments& about, const LinearModel& /*start*/,
                           const BatchSettings& settings) {
   Result result;
@@ -329,6 +333,9 @@ Result run_interior_point(const Objective& objective, const Moments& about, cons
 }
 
 Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check::require(supports_interior_point(objective), "loss",
+                 std::string("is '") + objective.loss()->name() +
+                     "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");
   return apply(run_interior_point, objective, start, settings);
 }
 

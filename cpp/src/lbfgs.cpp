@@ -26,6 +26,7 @@ class Lbfgs {
         settings_(settings),
         n_problems_(objective.n_problems()),
         d_(objective.n_features()),
+        has_kinks_(objective.loss()->traits().kinked),
         rounding_(objective, about),
         current_(objective),
         centre_(about.centre),
@@ -43,7 +44,7 @@ class Lbfgs {
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
       walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
-    set_floor(objective.all_certain() ? 1.0 : 0.0);
+    set_floor(has_kinks_ && objective.all_certain() ? 1.0 : 0.0);
   }
 
   /// Takes \p scale times a matrix as model of the Hessian of problem k.
@@ -63,7 +64,7 @@ class Lbfgs {
 
       const bool near = all(&Lbfgs::near_optimum);
       const bool exhausted = all(&Lbfgs::exhausted);
-      if (floor_ == 0.0 && ((balanced && kinked()) || exhausted || pass_ == patience)) {
+      if (has_kinks_ && floor_ == 0.0 && ((balanced && kinked()) || exhausted || pass_ == patience)) {
         lower_the_floor(0.1);  // some examples are certain after all
       } else if (floor_ > smallest_floor && ((balanced && near) || exhausted)) {
         lower_the_floor(0.3 * floor_);
@@ -163,23 +164,32 @@ class Lbfgs {
     }
   }
 
-  /// The dual bound with theta scaled down on the heavier side, so that sum c theta y = 0 as it must: what scales
-  /// there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2)) times the
-  /// root of the total variance; phi^2 <= 0.41 theta.
+  /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must: what
+  /// scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2)) times
+  /// the root of the total variance (spec K.0b).
   void note_bounds() {
     dual_w_ = current_.dual_coef(model_.coef, gradient_, centre_);
     const double width = std::sqrt(variance_.head(d_).sum());
     for (Index k = 0; k < n_problems_; ++k) {
       const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
       const double heavier = 0.5 * (gradient_.slope(k) + excess);
-      const double moved = excess > 0.0 ? excess / heavier * std::sqrt(1.41 * heavier) * width : 0.0;
-      lower_(k) = std::max(lower_(k), rounding_.bound(gradient_.slope(k) - excess, dual_w_.row(k).transpose(), moved) -
+      const double share = excess > 0.0 ? excess / heavier : 0.0;
+      const double positive = gradient_.dual_positive(k);
+      const double dual = gradient_.intercept(k) < 0.0 ? positive : gradient_.dual(k) - positive;
+      DualSums sums = dual_sums(k);
+      sums.value -= share * dual;
+      const double moved = share * std::sqrt(sums.square) * width;
+      lower_(k) = std::max(lower_(k), rounding_.bound(sums, dual_w_.row(k).transpose(), moved) -
                                           rounding_.of_spreads(model_.coef.row(k).transpose(), gradient_.curvature(k)));
     }
   }
 
   /// From the gradient; a bound on J* only where the slope in b vanishes.
-  double bound(Index k) const { return rounding_.bound(gradient_.slope(k), dual_w_.row(k).transpose()); }
+  double bound(Index k) const { return rounding_.bound(dual_sums(k), dual_w_.row(k).transpose()); }
+
+  DualSums dual_sums(Index k) const {
+    return {gradient_.dual(k), gradient_.dual_size(k), gradient_.slope(k), gradient_.square(k)};
+  }
 
   /// Certified suboptimality of one problem, and of the worst.
   double gap(Index k) const { return lower_(k) > 0.0 ? (best_value_(k) - lower_(k)) / lower_(k) : infinity; }
@@ -258,7 +268,7 @@ class Lbfgs {
 
   /// Begins at 0 where the start is worse than that; whether there was any.
   bool leave_bad_starts() {
-    constexpr double at_origin = 1.0;  // J(0, 0)
+    const double at_origin = objective_.value_at_origin();
     bool any = false;
     for (Index k = 0; k < n_problems_; ++k) {
       if (gradient_.value(k) <= at_origin) continue;
@@ -274,6 +284,7 @@ class Lbfgs {
   const BatchSettings& settings_;
   Index n_problems_;
   Index d_;
+  bool has_kinks_;
   Rounding rounding_;
   Index pass_ = 0;
   double floor_ = 0.0;
@@ -327,6 +338,19 @@ bool has_all_classes(const Objective& objective, const std::vector<Index>& rows)
   return true;
 }
 
+/// psi_mm at w = 0, b = 0, with a floor of 1 where the loss has a kink.
+double curvature_at_zero(const Loss& loss) {
+  const LossTraits& traits = loss.traits();
+  if (traits.smoothed != nullptr) return curvature_at_zero(*make_loss(traits.smoothed));
+  const double m = traits.margin;
+  const double s = traits.kinked ? 1.0 : 0.0;
+  double mm = 0.0;
+  double ms = 0.0;
+  double ss = 0.0;
+  loss.second(1, &m, &s, &mm, &ms, &ss);
+  return mm;
+}
+
 /// Gives a run a matrix near its Hessians at a model, from some of the rows. One problem gets its Hessian; several
 /// share the second moment of the examples, which is the Hessian at w = 0 with a wide floor, times their mean
 /// curvatures.
@@ -340,7 +364,7 @@ void precondition(const Objective& sample, const Moments& about, const LinearMod
   if (n_problems == 1) {
     matrix = smooth.hessian(model.coef, model.intercept, about.centre);
   } else {
-    constexpr double density = 0.24197072451914337;  // phi(1), the curvature at w = 0 with a floor of 1
+    const double density = curvature_at_zero(*sample.loss());
     Gradient at(n_problems, d);
     smooth.value_and_gradient(model.coef, model.intercept, at);
     scale = at.curvature;

@@ -2,6 +2,8 @@
 
 #include "halosvm/check.hpp"
 #include "halosvm/loss/expected_hinge.hpp"
+#include "halosvm/loss/expected_logistic.hpp"
+#include "halosvm/loss/expected_squared_hinge.hpp"
 #include "halosvm/loss/hinge.hpp"
 
 #include <utility>
@@ -19,6 +21,8 @@ const auto& table() {
   static const std::vector<std::pair<std::string, std::shared_ptr<const Loss>>> losses = {
       entry<ExpectedHinge>(),
       entry<Hinge>(),
+      entry<ExpectedSquaredHinge>(),
+      entry<ExpectedLogistic>(),
   };
   return losses;
 }

@@ -19,12 +19,17 @@ void settle(const Objective& objective, const Moments& about, const BatchSetting
   const double small = 0.02 * std::max(settings.tolerance, 1e-9);
   const Rounding rounding(objective, about);
   const bool exact_pays = exact_value_pays(objective);
+  const LossTraits& traits = objective.loss()->traits();
+  Gradient at(objective.n_problems(), objective.n_features());
+  if (!traits.kinked) objective.value_and_gradient(result.model.coef, result.model.intercept, at);
   Vector error(objective.n_problems());
   for (Index k = 0; k < objective.n_problems(); ++k) {
     const Result one = result.only(k);
     const Vector w = one.model.coef.row(0).transpose();
-    const double noise = rounding.of_spreads(objective.only(k), one.model);
-    error(k) = rounding.of_value(w, one.model.intercept(0)) + noise;
+    const double noise = traits.kinked ? rounding.of_spreads(objective.only(k), one.model)
+                                       : rounding.of_spreads(w, at.curvature(k));
+    const double steepness = std::min(traits.steepest, std::sqrt(at.square(k)));
+    error(k) = rounding.of_value(w, one.model.intercept(0), traits.kinked ? traits.steepest : steepness) + noise;
     if (error(k) <= small * one.objective(0) || !exact_pays) continue;
     result.objective(k) = exact_value(objective.only(k), one.model);
     error(k) = digits * result.objective(k);
@@ -44,8 +49,8 @@ LinearModel rounded_well(const Objective& objective, const Centred& centred, con
   for (Index k = 0; k < objective.n_problems(); ++k) {
     const Objective problem = objective.only(k);
     const double enough = inside.objective(k) * (1.0 + 0.1 * tolerance);
-    // J changes no faster than the intercept.
-    if (0x1p-53 * std::abs(outside.intercept(k)) <= 0.1 * tolerance * inside.objective(k)) continue;
+    const double steepest = problem.loss()->traits().steepest;
+    if (steepest * 0x1p-53 * std::abs(outside.intercept(k)) <= 0.1 * tolerance * inside.objective(k)) continue;
     double best = exact_value(problem, outside.only(k));
     for (int i = 1; i <= few && best > enough; ++i) {
       LinearModel other = inside.model.only(k);

@@ -16,6 +16,9 @@ using Method = Result(const Objective& objective, const Moments& about, const Li
 Method run_lbfgs;
 Method run_interior_point;
 
+/// Whether interior points know the dual of the loss.
+bool supports_interior_point(const Objective& objective);
+
 /// Runs a method on the problem, or on the same problem seen from its centre, looks for minima at w = 0, and certifies
 /// the result as the caller's numbers have it.
 Result apply(Method& method, const Objective& objective, const LinearModel& start, const BatchSettings& settings);

@@ -5,10 +5,51 @@
 #include "halosvm/covariance/zero.hpp"
 #include "halosvm/moments.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace halosvm {
+namespace {
+
+/// min over b of p psi(margin - b, 0) + (1 - p) psi(margin + b, 0): J(0) where a share p has y = 1.
+double least_value_of_two(const Loss& loss, double p) {
+  const LossTraits& traits = loss.traits();
+  if (traits.homogeneous) return 2.0 * traits.margin * traits.steepest * std::min(p, 1.0 - p);
+  double value[2];
+  double slope[2];
+  double unused[2];
+  const auto look = [&](double b) {
+    const double m[2] = {traits.margin - b, traits.margin + b};
+    const double s[2] = {0.0, 0.0};
+    loss.first(2, m, s, value, slope, unused);
+    return (1.0 - p) * slope[1] - p * slope[0];
+  };
+  double low = -1.0;
+  double high = 1.0;
+  while (look(low) > 0.0 && low > -1e6) low *= 2.0;
+  while (look(high) < 0.0 && high < 1e6) high *= 2.0;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = 0.5 * (low + high);
+    (look(middle) < 0.0 ? low : high) = middle;
+  }
+  look(0.5 * (low + high));
+  return p * value[0] + (1.0 - p) * value[1];
+}
+
+}  // namespace
+
+void Gradient::add(const Gradient& other) {
+  value += other.value;
+  slope += other.slope;
+  square += other.square;
+  dual += other.dual;
+  dual_positive += other.dual_positive;
+  dual_size += other.dual_size;
+  curvature += other.curvature;
+  coef += other.coef;
+  intercept += other.intercept;
+}
 
 Objective::Objective(Gaussians data, Labels labels, const double* weights, double regularisation,
                      std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution)
@@ -68,7 +109,7 @@ ConstMatrixMap Objective::margins(const Rows& rows, Index first, const ConstMatr
   multiply(X, W, m);
   for (Index k = 0; k < W.rows(); ++k) {
     labels_.signs(rows, first + k, y.row(k).data());
-    m.row(k) = 1.0 - y.row(k).array() * (m.row(k).array() + b(k));
+    m.row(k) = loss_->traits().margin - y.row(k).array() * (m.row(k).array() + b(k));
   }
   if (loss_->uses_spread()) {
     data_.covariances().bilinear(rows, W, W, s, work.covariances_.data());
@@ -95,6 +136,9 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
     loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), value, slope_m, slope_s2);
     auto a = work.slope_m_.row(k).head(rows.count).array();
     sum.slope(k) += (c * a).sum();
+    if (!loss_->traits().homogeneous) add_dual(rows.count, k, work.weight_.data(), work, sum);
+    const auto phi = work.slope_s2_.row(k).head(rows.count).array() * work.s_.row(k).head(rows.count).array();
+    sum.square(k) += (c * (a.square() + phi.square())).sum();
     a *= -c * work.sign_.row(k).head(rows.count).array();
     work.slope_s2_.row(k).head(rows.count).array() *= c;
     sum.curvature(k) += work.slope_s2_.row(k).head(rows.count).sum();
@@ -105,6 +149,19 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
   if (loss_->uses_spread()) {
     data_.covariances().add_weighted_products(rows, work.slope_s2_.topLeftCorner(W.rows(), rows.count), W, sum.coef,
                                               work.covariances_.data());
+  }
+}
+
+void Objective::add_dual(Index count, Index k, const double* c, const Workspace& work, Gradient& sum) const {
+  const double margin = loss_->traits().margin;
+  for (Index i = 0; i < count; ++i) {
+    const double s = work.s_(k, i);
+    const double inner = work.slope_m_(k, i) * (margin - work.m_(k, i));
+    const double outer = work.slope_s2_(k, i) * s * s;
+    const double part = c[i] * (work.value_(k, i) + inner - outer);
+    sum.dual(k) += part;
+    if (work.sign_(k, i) > 0.0) sum.dual_positive(k) += part;
+    sum.dual_size(k) += c[i] * (work.value_(k, i) + std::abs(inner) + outer);
   }
 }
 
@@ -124,19 +181,18 @@ void Objective::reduce(Gradient& sum, const Body& body) const {
     }
   });
   sum.set_zero();
-  for (const Gradient& part : partial) {
-    sum.value += part.value;
-    sum.slope += part.slope;
-    sum.curvature += part.curvature;
-    sum.coef += part.coef;
-    sum.intercept += part.intercept;
-  }
+  for (const Gradient& part : partial) sum.add(part);
 }
 
 void Objective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Gradient& out) const {
   reduce(out, [&](const Rows& rows, Workspace& work, Gradient& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
   out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
   out.coef += regularisation_ * W;
+  if (const LossTraits& traits = loss_->traits(); traits.homogeneous) {  // psi = theta m + phi s
+    out.dual = traits.margin * out.slope;
+    out.dual_positive = 0.5 * traits.margin * (out.slope - out.intercept);
+    out.dual_size = out.dual;
+  }
   if (!fit_intercept_) out.intercept.setZero();
 }
 
@@ -184,15 +240,25 @@ void Objective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b,
   if (!fit_intercept_) out.intercept.setZero();
 }
 
+double Objective::value_at_origin() const {
+  const double m = loss_->traits().margin;
+  const double s = 0.0;
+  double value = 0.0;
+  double slope_m = 0.0;
+  double slope_s2 = 0.0;
+  loss_->first(1, &m, &s, &value, &slope_m, &slope_s2);
+  return value;
+}
+
 Vector Objective::value_at_zero() const {
-  if (!fit_intercept_) return Vector::Ones(n_problems());
+  if (!fit_intercept_) return Vector::Constant(n_problems(), value_at_origin());
   Vector positive = Vector::Zero(n_problems());
   const Rows all = rows(0, n_samples());
   for (Index i = 0; i < all.count; ++i) {
     for (Index k = 0; k < n_problems(); ++k) positive(k) += sign(all[i], k) > 0.0 ? unscaled_weight(all[i]) : 0.0;
   }
   positive /= total_;
-  return 2.0 * positive.cwiseMin(Vector::Ones(n_problems()) - positive);
+  return positive.unaryExpr([this](double share) { return least_value_of_two(*loss_, share); });
 }
 
 Objective Objective::only(Index k) const {
@@ -231,16 +297,17 @@ Objective Objective::with_spreads_times(double factor) const {
 
 Objective Objective::smoothed(double floor) const {
   Objective smooth = *this;
+  if (!loss_->traits().kinked) return smooth;
   smooth.floor_ = floor;
-  if (!loss_->uses_spread()) {  // the hinge is the expected hinge of certain points
-    smooth.loss_ = make_loss("expected_hinge");
+  if (const char* other = loss_->traits().smoothed) {
+    smooth.loss_ = make_loss(other);
     smooth.data_ = Gaussians(data_.means(), std::make_shared<ZeroCovariances>(data_.n_samples(), n_features()));
   }
   return smooth;
 }
 
 Vector Objective::dual_bound(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const {
-  return at.slope - (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
+  return at.dual - (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
 }
 
 Matrix Objective::dual_coef(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const {
@@ -254,7 +321,7 @@ Vector Objective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) 
   Vector best = Vector::Zero(W.rows());  // J is never negative
   value_and_gradient(W, exact_bias(W, b), at);
   if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
-  if (loss_->uses_spread() && best.minCoeff() > 0.0) return best;
+  if (!loss_->traits().kinked || (loss_->uses_spread() && best.minCoeff() > 0.0)) return best;
 
   for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
     const Objective smooth = smoothed(floor);

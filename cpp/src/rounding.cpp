@@ -87,7 +87,10 @@ Rounding::Rounding(const Objective& objective, const Moments& about)
     if (c > 0.0) lightest = std::min(lightest, c);
   }
   constexpr double densities = 40.0;  // phi(q) / Phi(q) where Phi(q) is not yet 0
-  concentration_ = (objective.all_certain() ? 1.0 : 1.0 + densities) / std::sqrt(lightest);
+  concentration_ = infinity;
+  if (objective.loss()->traits().quantile_dual) {
+    concentration_ = (objective.all_certain() ? 1.0 : 1.0 + densities) / std::sqrt(lightest);
+  }
   if (!is_full(objective)) return;
   const Covariances& covariances = objective.data().covariances();
   Vector scratch(covariances.scratch_size({1, 1}));
@@ -100,8 +103,8 @@ Rounding::Rounding(const Objective& objective, const Moments& about)
   }
 }
 
-double Rounding::of_value(const ConstVectorRef& w, double b) const {
-  return unit_features_ * (1.0 + std::abs(b) + w.cwiseAbs().dot(size_));
+double Rounding::of_value(const ConstVectorRef& w, double b, double steepness) const {
+  return steepness * unit_features_ * (1.0 + std::abs(b) + w.cwiseAbs().dot(size_));
 }
 
 /// Every |S_jk|^2 <= S_jj S_kk; an error of s^2 moves s by half of it over s.
@@ -127,14 +130,14 @@ double Rounding::of_spreads(const Objective& problem, const LinearModel& model) 
 }
 
 /// With lam w = sum c (theta y x - phi z), |z|^2 <= tr S, the terms of each feature add up to at most the root of
-/// sum c (theta^2 + phi^2) times its size, where theta^2 <= theta and phi^2 <= 0.41 theta; and no term is larger than
-/// the size over the root of the smallest c.
-double Rounding::bound(double slope, const ConstVectorRef& dual_w, double moved) const {
-  const double unit_sum = unit_samples_ * std::min(std::sqrt(1.41 * slope), concentration_ * slope);
+/// sum c (theta^2 + phi^2) times its size; and for duals of quantiles no term is larger than the size over the root of
+/// the smallest c.
+double Rounding::bound(const DualSums& sums, const ConstVectorRef& dual_w, double moved) const {
+  const double unit_sum = unit_samples_ * std::min(std::sqrt(sums.square), concentration_ * sums.slope);
   const double norm = dual_w.norm() / root_ + moved / root_;
   const double first = 2.0 * (unit_sum / root_) * (dual_w.cwiseAbs().dot(size_) / root_ + moved / root_ * size_.norm());
   const double second = unit_sum / root_ * size_.norm();
-  return slope * (1.0 - unit_samples_) - norm * norm * (1.0 + unit_samples_) - first - second * second;
+  return sums.value - unit_samples_ * sums.size - norm * norm * (1.0 + unit_samples_) - first - second * second;
 }
 
 struct ExactDual::Side {
@@ -242,7 +245,7 @@ double exact_value(const Objective& problem, const LinearModel& model) {
       const auto x = problem.data().means().block(row, scratch.data()).row(0);
       DoubleDouble f(model.intercept(0));
       for (Index j = 0; j < d; ++j) f.add_product(x(j), model.coef(0, j));
-      DoubleDouble deficit(1.0);
+      DoubleDouble deficit(loss.traits().margin);
       deficit.add_product(-problem.sign(row[0], 0), f);
       const double m = deficit.value();
       const double s = problem.all_certain() ? 0.0 : spread(row, model.coef);

@@ -11,15 +11,26 @@
 
 namespace halosvm {
 
+/// What a dual bound is made of, beside its coefficients: sums over the examples, as in \ref Gradient.
+struct DualSums {
+  double value;   ///< the dual
+  double size;    ///< of its terms
+  double slope;   ///< sum c theta
+  double square;  ///< sum c (theta^2 + phi^2)
+
+  /// Of dual variables theta in [0, 1] and phi <= phi(q), Phi(q) = theta: phi^2 <= 0.41 theta.
+  static DualSums of_quantiles(double slope) { return {slope, slope, slope, 1.41 * slope}; }
+};
+
 class Rounding {
  public:
   Rounding(const Objective& objective, const Moments& about);
 
-  /// How far rounding of w'x + b may move J(w, b): psi changes no faster than m.
-  double of_value(const ConstVectorRef& w, double b) const;
+  /// How far rounding of w'x + b may move J(w, b). \param steepness a bound of the root of sum c psi_m^2.
+  double of_value(const ConstVectorRef& w, double b, double steepness) const;
 
-  /// D = slope - (|dual_w| + moved)^2 / (2 lam), less what rounding may have added to it (spec A.8).
-  double bound(double slope, const ConstVectorRef& dual_w, double moved = 0.0) const;
+  /// D = dual - (|dual_w| + moved)^2 / (2 lam), less what rounding may have added to it (spec A.8, K.0b).
+  double bound(const DualSums& sums, const ConstVectorRef& dual_w, double moved = 0.0) const;
 
   /// What cancellation in w'S w may do to D: 0 but for full matrices. \param curvature sum_i c_i psi_s / s.
   double of_spreads(const ConstVectorRef& w, double curvature) const;

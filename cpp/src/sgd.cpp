@@ -41,7 +41,9 @@ class Walk {
         average_(Matrix::Zero(1, objective.n_features())),
         b_(objective.fit_intercept() ? start.intercept(problem) + w_.row(0).dot(scale.centre) : 0.0),
         rows_(static_cast<std::size_t>(batch_)),
-        delay_(settings.averaging == Averaging::weighted ? scale.radius2 / objective.regularisation() : 0.0) {
+        radius_(radius(objective)),
+        delay_(settings.averaging == Averaging::weighted ? steepness(objective) * scale.radius2 / objective.regularisation()
+                                                         : 0.0) {
     for (Index j = 0; j < batch_; ++j) rows_[static_cast<std::size_t>(j)] = draw(0, j);
   }
 
@@ -63,6 +65,20 @@ class Walk {
   }
 
  private:
+  /// No minimiser lies beyond it: lam |w|^2 <= sum c theta margin for homogeneous losses, lam |w|^2 / 2 <= J(0) for all
+  /// (spec C.1).
+  static double radius(const Objective& objective) {
+    const LossTraits& traits = objective.loss()->traits();
+    const double square = traits.homogeneous ? traits.steepest * traits.margin : 2.0 * objective.value_at_origin();
+    return std::sqrt(square / objective.regularisation());
+  }
+
+  /// How much steeper than the hinge's the gradient may become over a step.
+  static double steepness(const Objective& objective) {
+    const double sharpest = objective.loss()->traits().sharpest;
+    return std::isfinite(sharpest) ? std::max(1.0, sharpest) : 1.0;
+  }
+
   bool all_rows() const { return batch_ == objective_.n_samples(); }
 
   Index draw(Index step, Index j) const {
@@ -93,8 +109,7 @@ class Walk {
     w_.row(0) = (1.0 - eta * lam) * w_.row(0) - eta * (gradient_.coef.row(0) - slope * scale_.centre.transpose());
     if (objective_.fit_intercept()) b_ -= eta * slope;
     const double norm = w_.norm();
-    const double radius = 1.0 / std::sqrt(lam);  // no minimiser lies beyond it (spec C.1)
-    if (norm > radius) w_ *= radius / norm;
+    if (norm > radius_) w_ *= radius_ / norm;
     const double share = 2.0 / (t + 1.0);
     average_ += share * (w_ - average_);
     average_b_ += share * (b_ - average_b_);
@@ -124,6 +139,7 @@ class Walk {
   double average_b_ = 0.0;
   Vector intercept_ = Vector::Zero(1);
   std::vector<Index> rows_;
+  double radius_;
   double delay_;
   Index steps_ = 0;
 };

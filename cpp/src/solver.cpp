@@ -101,6 +101,7 @@ Result nothing(const Objective& objective, const LinearModel& start) {
 /// Whether spreads have kinks that only interior points resolve: where there are none, and where w has about as many
 /// dimensions as all spreads together, so that it can leave some of them behind.
 bool has_kinks(const Objective& objective) {
+  if (!supports_interior_point(objective)) return false;
   if (objective.all_certain()) return true;
   const Factors* factors = objective.data().covariances().factors();
   if (factors == nullptr) return false;
@@ -137,7 +138,7 @@ void finish(const Objective& problem, const Moments& about, const BatchSettings&
 Result minimize_here(const Objective& objective, const Moments& about, const LinearModel& start,
                      const BatchSettings& settings) {
   constexpr Index soon = 60;
-  const bool second_order = objective.n_features() <= interior_point_features;
+  const bool second_order = supports_interior_point(objective) && objective.n_features() <= interior_point_features;
   BatchSettings first = settings;
   if (second_order) first.max_iterations = std::min(settings.max_iterations, soon);
   Result result =

@@ -78,6 +78,7 @@ class Rise {
 /// which J rises least.
 double bound_by_smaller_spreads(const Objective& problem, const Result& zero, LinearModel model,
                                 const BatchSettings& settings) {
+  if (!problem.loss()->traits().kinked) return problem.lower_bound(zero.model.coef, zero.model.intercept)(0);
   Rise rise(problem, zero);
   double lower = 0.0;
   double t = 0.0;
@@ -88,7 +89,7 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
     t = rise.root(model.coef, t);
     if (t == 0.0) {  // not a direction that tells the classes apart: that of certain points does
       const Objective certain = problem.with_spreads_times(0.0);
-      const bool small = problem.n_features() <= interior_point_features;
+      const bool small = supports_interior_point(problem) && problem.n_features() <= interior_point_features;
       const Result run = (small ? run_interior_point : run_lbfgs)(certain, moments(certain), model, settings);
       lower = std::max(lower, run.lower_bound(0));
       model = run.model;

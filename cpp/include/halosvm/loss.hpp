@@ -21,6 +21,7 @@ struct LossTraits {
   bool quantile_dual;    ///< psi = max over theta in [0, 1] of theta m + phi(q) s, Phi(q) = theta
   double margin;         ///< the offset that labels have in m = margin - y f
   double steepest;       ///< a bound of psi_m, or infinity
+  double sharpest;       ///< a bound of psi_mm, or infinity
   const char* smoothed;  ///< a loss that is this one at s = 0 and smooth above, or null: psi itself is
 };
 

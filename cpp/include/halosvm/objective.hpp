@@ -31,17 +31,27 @@ struct Labels {
   }
 };
 
-/// Value and gradient of J, one row or entry for each problem.
+/// Value and gradient of J, and the parts of a dual bound, one row or entry for each problem. All are sums over
+/// examples. With theta = psi_m, phi = psi_s the affine minorant of psi that touches it at (m, s) is at m = margin,
+/// s = 0 what is summed here as the dual (spec K.0b).
 struct Gradient {
   Vector value;
-  Vector slope;      ///< sum_i c_i psi_m, the part of a dual bound that is linear in the dual variables
-  Vector curvature;  ///< sum_i c_i psi_s / s
+  Vector slope;          ///< sum_i c_i theta_i
+  Vector square;         ///< sum_i c_i (theta_i^2 + phi_i^2)
+  Vector dual;           ///< sum_i c_i [psi_i + theta_i (margin - m_i) - phi_i s_i]
+  Vector dual_positive;  ///< the part of the examples with y = 1
+  Vector dual_size;      ///< the same with absolute values of the terms, for rounding
+  Vector curvature;      ///< sum_i c_i psi_s / s
   Matrix coef;
   Vector intercept;
 
   Gradient(Index n_problems, Index n_features)
       : value(n_problems),
         slope(n_problems),
+        square(n_problems),
+        dual(n_problems),
+        dual_positive(n_problems),
+        dual_size(n_problems),
         curvature(n_problems),
         coef(n_problems, n_features),
         intercept(n_problems) {
@@ -50,10 +60,15 @@ struct Gradient {
   void set_zero() {
     value.setZero();
     slope.setZero();
+    square.setZero();
+    dual.setZero();
+    dual_positive.setZero();
+    dual_size.setZero();
     curvature.setZero();
     coef.setZero();
     intercept.setZero();
   }
+  void add(const Gradient& other);
 };
 
 class Objective {
@@ -85,8 +100,9 @@ class Objective {
   }
   /// y_i in problem \p k.
   double sign(Index row, Index k) const { return labels_.sign(row, k); }
-  /// J(0) with the best bias for each problem, for losses that are the hinge where s = 0.
+  /// J(0) with the best bias for each problem, and J(0, 0).
   Vector value_at_zero() const;
+  double value_at_origin() const;
   /// c_i, normalised.
   double weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_scale_ : weight_scale_; }
 
@@ -105,9 +121,9 @@ class Objective {
   /// examples it is the middle. \param guess where to start the search, n_problems. Defined in bias.cpp.
   Vector exact_bias(const ConstMatrixRef& W, const ConstVectorRef& guess) const;
 
-  /// The dual bound D <= J* of the hinge and the expected hinge for each problem, from the value and gradient \p at of
-  /// this objective, or of a \ref smoothed one, at (W, its exact bias): with theta_i = psi_m (spec A.8)
-  ///     D = sum_i c_i theta_i - |lam w - grad_w J|^2 / (2 lam),
+  /// The dual bound D <= J* for each problem, from the value and gradient \p at of this objective, or of a \ref
+  /// smoothed one, at (W, its exact bias), with theta = psi_m and phi = psi_s (spec A.8, K.0b):
+  ///     D = sum_i c_i [psi_i + theta_i (margin - m_i) - phi_i s_i] - |lam w - grad_w J|^2 / (2 lam),
   /// with the gradient for means seen from \p centre: what is left of dJ/db then does no harm far from the origin.
   Vector dual_bound(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const;
 
@@ -131,7 +147,8 @@ class Objective {
   /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
   Objective with_spreads_times(double factor) const;
 
-  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi).
+  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi). A loss
+  /// without kinks is smooth as it is.
   Objective smoothed(double floor) const;
 
   /// Memory for the passes over one block; made once for each thread.
@@ -167,6 +184,8 @@ class Objective {
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
                  double value_scale, Workspace& work, Gradient& sum) const;
   /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
+  /// Adds to the parts of a dual bound for one problem; homogeneous losses have them from the slope alone.
+  void add_dual(Index count, Index k, const double* c, const Workspace& work, Gradient& sum) const;
   template <class Body>
   void reduce(Gradient& sum, const Body& body) const;
   /// c_i times \ref total_, exactly the given weight but for a power of two.

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import erfcx
 
-from .linear import Array, _factors, shared_product
+from .linear import _factors, shared_product
+from .losses import Array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -6,14 +6,11 @@ Notation (n samples, d features; arithmetic in float64):
     X          Gaussians: X.mean (n, d) holds the x_i, X.covariances the S_i
     cov        Covariances: n symmetric matrices (d, d), stored as `kind` says
     w, b       (d,) coefficients and intercept of the score f(x) = w'x + b
-    m, s, z    (n,) mean and standard deviation of 1 - y f(X): m = 1 - y f(x), s = sqrt(w'S w); m/s
-    psi, loss  the loss, a function of (m, s), and its name in `LOSSES`; Z is standard normal
+    m, s, z    (n,) mean and standard deviation of 1 - y f(X), or of -y f(X) for the logistic loss:
+               m = 1 - y f(x), s = sqrt(w'S w); m/s
+    psi, loss  the loss, a function of (m, s), and its name in `losses.LOSSES`
     y, weights (n,) labels -1 or +1; (n,) c_i >= 0, None for equal ones, normalised inside to sum 1
     lam        factor of the regulariser in J = lam/2 |w|^2 + sum_i c_i psi(m_i, s_i)
-    Phi, phi   distribution function and density of Z
-
-Relative accuracy: 1e-13 for functions of z in [-37, 37]. The rounding of z = m/s itself changes
-phi(z) by z^2 times 1.1e-16, so that functions of (m, s) are good to 4e-13 at |z| = 37.
 SVM-GSU is Tzelepis, Mezaris, Patras, "SVM with Gaussian Sample Uncertainty" (2018).
 """
 
@@ -24,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import erfcx, expit
+from scipy.special import expit
+
+from .losses import LOSSES, MARGINS, Array, curvature, expected_hinge, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,11 +31,9 @@ if TYPE_CHECKING:
     from halosvm.covariances import Covariances
     from halosvm.gaussians import Gaussians
 
-Array = NDArray[np.floating[Any]]
 Rows = NDArray[np.int64] | slice | None
 Known = Array | None  # the shared product of a vector, where the caller has it already
 Weights = ArrayLike | None
-Triple = tuple[Array, Array, Array]
 Gradient = tuple[float, Array, float]  # value, grad_w, grad_b
 GSU = "expected_hinge"
 
@@ -116,75 +113,6 @@ def _factors(cov: Covariances) -> Array:
     return factors
 
 
-# -- the normal distribution, without cancellation -----------------------------------------------
-def normal_tail(t: ArrayLike) -> Triple:
-    """Return phi(t), Phi(-t) and h(t) = E max(0, Z - t) = phi(t) - t Phi(-t) for t >= 0.
-
-    With the Mills ratio R = Phi(-t)/phi(t), h = phi (1 - t R), which cancels for large t; from
-    t = 6 on h = phi R A_1 with the continued fraction A_1 = 1/(t + 2/(t + 3/(t + ...))).
-    """
-    t = np.asarray(np.minimum(t, 40.0))  # everything underflows to 0 there, and inf * 0 is avoided
-    pdf = np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi)
-    mills = np.sqrt(0.5 * np.pi) * erfcx(t * np.sqrt(0.5))
-    relative = np.asarray(1.0 - t * mills)
-    far = t >= 6.0
-    if far.any():
-        relative[far] = mills[far] * _tail_fractions(t[far], n_terms=20)[0]
-    return pdf, pdf * mills, pdf * relative
-
-
-def squared_hinge_tail(t: ArrayLike) -> Array:
-    """Return E max(0, Z - t)^2 = (1 + t^2) Phi(-t) - t phi(t) = phi R A_1 A_2 for t >= 0."""
-    t = np.asarray(np.minimum(t, 40.0))
-    pdf, upper, _ = normal_tail(t)
-    first, second = _tail_fractions(np.maximum(t, 3.0), n_terms=52)
-    return np.where(t < 3.0, (1.0 + t * t) * upper - t * pdf, upper * first * second)
-
-
-def _tail_fractions(t: Array, n_terms: int) -> tuple[Array, Array]:
-    """Return A_1 and A_2 of A_k = k/(t + A_(k+1)), all terms positive."""
-    fraction = following = np.zeros_like(t)
-    for k in range(n_terms, 0, -1):
-        fraction, following = k / (t + fraction), fraction
-    return fraction, following
-
-
-# -- losses: functions of (m, s) -> psi, psi_m, psi_s/s, and nothing else -------------------------
-def expected_hinge(m: ArrayLike, s: ArrayLike) -> Triple:
-    """Return psi = E max(0, m + s Z) = m Phi(z) + s phi(z), psi_m = Phi(z), psi_s/s = phi(z)/s.
-
-    Evaluated as max(m, 0) + s h(|z|), where nothing cancels; SVM-GSU eq. (6). At s = 0 it is the
-    hinge with psi_s/s = 0, and psi_m = 1/2 at the kink m = s = 0.
-    """
-    z, safe_s, certain = _ratio(m, s)
-    pdf, upper, tail = normal_tail(np.abs(z))
-    slope_m = np.where(certain, np.heaviside(m, 0.5), np.where(z > 0.0, 1.0 - upper, upper))
-    value = np.maximum(m, 0.0) + np.where(certain, 0.0, safe_s * tail)
-    return value, slope_m, np.where(certain, 0.0, pdf / safe_s)
-
-
-def hinge(m: ArrayLike, s: ArrayLike) -> Triple:
-    """Return psi = max(0, m), psi_m (1/2 at m = 0) and psi_s/s = 0: the spread is ignored."""
-    return np.maximum(m, 0.0), np.heaviside(m, 0.5), np.multiply(s, 0.0)
-
-
-LOSSES = {"expected_hinge": expected_hinge, "hinge": hinge}
-
-
-def curvature(loss: str, m: ArrayLike, s: ArrayLike) -> Triple:
-    """Return psi_mm, psi_ms, psi_ss: psi_mm = psi_s/s as psi = E h(m + s Z), and homogeneity."""
-    z, mm = _ratio(m, s)[0], LOSSES[loss](m, s)[2]
-    return mm, -z * mm, z * z * mm
-
-
-def _ratio(m: ArrayLike, s: ArrayLike) -> Triple:
-    """Return z = m/s clipped to [-40, 40], s with 1 in place of 0, and the mask of s = 0."""
-    certain = np.less(s, 1e-300)  # phi/s overflows there
-    safe_s = np.where(certain, 1.0, s)
-    with np.errstate(over="ignore"):
-        return np.clip(np.divide(m, safe_s), -40.0, 40.0), safe_s, certain
-
-
 # -- objective J(w, b) = lam/2 |w|^2 + sum_i c_i psi(m_i, s_i) -----------------------------------
 def objective_and_gradient(
     X: Gaussians, y: Array, w: Array, b: float, lam: float, weights: Weights = None, loss: str = GSU
@@ -209,7 +137,7 @@ def hessian_vector(
     """
     c, cov = _normalised(weights, y), X.covariances
     (m, s, of_w), of_v = _margin(X, y, w, b, loss), shared_product(cov, v)
-    (mm, ms, ss), safe_s = curvature(loss, m, s), _ratio(m, s)[1]
+    (mm, ms, ss), safe_s = curvature(loss, m, s), ratio(m, s)[1]
     m_dot, s_dot = -y * (X.mean @ v + v0), bilinear(cov, w, v, of_w, of_v) / safe_s
     along_x = -c * y * (mm * m_dot + ms * s_dot)
     along_q = c * (ms * m_dot + (ss - mm) * s_dot) / safe_s
@@ -271,7 +199,7 @@ def _normalised(weights: Weights, y: Array) -> Array:
 
 def _margin(X: Gaussians, y: Array, w: Array, b: float, loss: str) -> tuple[Array, Array, Any]:
     """Return m, s and the shared product of w; to the hinge every sample is certain."""
-    m = 1.0 - y * (X.mean @ w + b)
+    m = MARGINS[loss] - y * (X.mean @ w + b)
     if loss == "hinge":
         return m, np.zeros(len(m)), None
     of_w = shared_product(X.covariances, w)

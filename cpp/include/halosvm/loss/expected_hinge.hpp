@@ -9,7 +9,7 @@ namespace halosvm {
 
 struct ExpectedHinge {
   static constexpr const char* name = "expected_hinge";
-  static constexpr LossTraits traits = {true, true, true, true, 1.0, 1.0, nullptr};
+  static constexpr LossTraits traits = {true, true, true, true, 1.0, 1.0, infinity, nullptr};
 
   /// m Phi(m/s) + s phi(m/s), evaluated as max(m, 0) + s h(|m|/s), which never cancels. s = 0 gives the hinge.
   static LossFirst first(double m, double s) {

@@ -8,7 +8,7 @@ namespace halosvm {
 
 struct Hinge {
   static constexpr const char* name = "hinge";
-  static constexpr LossTraits traits = {false, true, true, true, 1.0, 1.0, "expected_hinge"};
+  static constexpr LossTraits traits = {false, true, true, true, 1.0, 1.0, infinity, "expected_hinge"};
 
   /// max(0, m); the slope at the kink m = 0 is 1/2, the limit of the expected hinge for s -> 0.
   static LossFirst first(double m, double /*s*/) {
