@@ -15,7 +15,7 @@ namespace {
 /// min over b of p psi(margin - b, 0) + (1 - p) psi(margin + b, 0): J(0) where a share p has y = 1.
 double least_value_of_two(const Loss& loss, double p) {
   const LossTraits& traits = loss.traits();
-  if (traits.homogeneous) return 2.0 * traits.margin * traits.steepest * std::min(p, 1.0 - p);
+  if (traits.quantile_dual) return 2.0 * std::min(p, 1.0 - p);
   double value[2];
   double slope[2];
   double unused[2];
@@ -135,8 +135,8 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
     double* slope_s2 = work.slope_s2_.row(k).data();
     loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), value, slope_m, slope_s2);
     auto a = work.slope_m_.row(k).head(rows.count).array();
-    sum.slope(k) += (c * a).sum();
-    if (!loss_->traits().homogeneous) add_dual(rows.count, k, work.weight_.data(), work, sum);
+    sum.slope(k) += (c * a.abs()).sum();
+    if (!loss_->traits().quantile_dual) add_dual(rows.count, k, work.weight_.data(), work, sum);
     const auto phi = work.slope_s2_.row(k).head(rows.count).array() * work.s_.row(k).head(rows.count).array();
     sum.square(k) += (c * (a.square() + phi.square())).sum();
     a *= -c * work.sign_.row(k).head(rows.count).array();
@@ -153,15 +153,19 @@ void Objective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W
 }
 
 void Objective::add_dual(Index count, Index k, const double* c, const Workspace& work, Gradient& sum) const {
-  const double margin = loss_->traits().margin;
+  const auto [margin, homogeneous] = std::pair(loss_->traits().margin, loss_->traits().homogeneous);
   for (Index i = 0; i < count; ++i) {
     const double s = work.s_(k, i);
-    const double inner = work.slope_m_(k, i) * (margin - work.m_(k, i));
-    const double outer = work.slope_s2_(k, i) * s * s;
-    const double part = c[i] * (work.value_(k, i) + inner - outer);
+    const double theta = work.slope_m_(k, i);
+    // psi = theta m + phi s of a homogeneous loss, and of the loss itself where a floor has made s larger.
+    const double rest = homogeneous ? 0.0 : work.value_(k, i) - theta * work.m_(k, i) - work.slope_s2_(k, i) * s * s;
+    const double part = c[i] * (rest + theta * margin);
     sum.dual(k) += part;
-    if (work.sign_(k, i) > 0.0) sum.dual_positive(k) += part;
-    sum.dual_size(k) += c[i] * (work.value_(k, i) + std::abs(inner) + outer);
+    if (work.sign_(k, i) * theta > 0.0) sum.dual_positive(k) += part;
+    sum.dual_size(k) += c[i] * (std::abs(theta * margin) +
+                                (homogeneous ? 0.0
+                                             : work.value_(k, i) + std::abs(theta * work.m_(k, i)) +
+                                                   work.slope_s2_(k, i) * s * s));
   }
 }
 
@@ -188,7 +192,7 @@ void Objective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef
   reduce(out, [&](const Rows& rows, Workspace& work, Gradient& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
   out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
   out.coef += regularisation_ * W;
-  if (const LossTraits& traits = loss_->traits(); traits.homogeneous) {  // psi = theta m + phi s
+  if (const LossTraits& traits = loss_->traits(); traits.quantile_dual) {  // theta >= 0, psi = theta m + phi s
     out.dual = traits.margin * out.slope;
     out.dual_positive = 0.5 * traits.margin * (out.slope - out.intercept);
     out.dual_size = out.dual;

@@ -22,7 +22,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from . import __version__, benchmark
+from . import __version__, _core, benchmark
 from .maps import EmpiricalBayes
 from .model_file import save_model
 from .svc import UncertainSVC
@@ -335,7 +335,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--drop", type=_names, default=[], metavar="A,B,...", help="not a feature")
     sub.add_argument("--C", type=_c_value, default="cv", help='a number, or "cv" (the default)')
     sub.add_argument("--folds", type=_at_least(2), default=5, help="default: %(default)s")
-    sub.add_argument("--loss", choices=["expected_hinge", "hinge"], default="expected_hinge")
+    sub.add_argument("--loss", choices=_core.loss_names(), default="expected_hinge")
     sub.add_argument(
         "--errors",
         choices=["distribution", "measurement"],

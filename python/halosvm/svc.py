@@ -47,8 +47,16 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     ----------
     C : float, default=1.0
         Weight of the losses against the regulariser; the papers' lambda is 1 / (C sum(c)).
-    loss : {"expected_hinge", "hinge"}, default="expected_hinge"
-        "hinge" ignores the covariances: the linear support vector machine on the means.
+    loss : str, default="expected_hinge"
+        - "expected_hinge": of SVM-GSU, as above.
+        - "hinge" ignores the covariances: the linear support vector machine on the means.
+        - "expected_squared_hinge": :math:`E \max(0, 1 - y f(X))^2`, smooth everywhere; outliers count
+          by their square. Without errors it is `LinearSVC` with an intercept that is not
+          regularised.
+        - "expected_logistic": :math:`E \log(1 + \exp(-y f(X)))`, within 4e-5; without errors it is
+          `LogisticRegression`.
+
+        Interior points know the first two only; "auto" takes L-BFGS for the others.
     subspace : float or None, default=None
         Keep of each covariance the largest eigenvalues that hold this fraction of its variance
         (`Covariances.truncate`): fewer numbers to train on, and a loss that is never above the full

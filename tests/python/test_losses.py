@@ -41,6 +41,7 @@ def exact(loss, m, s):
     if loss == "expected_logistic":
         mixture = zip(reference.LOGISTIC_SHARES, reference.LOGISTIC_VARIANCES, strict=True)
         return sum(a * hinge(m, mpmath.sqrt(s * s + v)) for a, v in mixture)
+    assert loss == "expected_hinge", "a loss needs its formula here"
     return hinge(m, s)
 
 

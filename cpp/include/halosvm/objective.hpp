@@ -36,10 +36,10 @@ struct Labels {
 /// s = 0 what is summed here as the dual (spec K.0b).
 struct Gradient {
   Vector value;
-  Vector slope;          ///< sum_i c_i theta_i
+  Vector slope;          ///< sum_i c_i |theta_i|
   Vector square;         ///< sum_i c_i (theta_i^2 + phi_i^2)
   Vector dual;           ///< sum_i c_i [psi_i + theta_i (margin - m_i) - phi_i s_i]
-  Vector dual_positive;  ///< the part of the examples with y = 1
+  Vector dual_positive;  ///< the part of the examples with y theta > 0
   Vector dual_size;      ///< the same with absolute values of the terms, for rounding
   Vector curvature;      ///< sum_i c_i psi_s / s
   Matrix coef;
@@ -184,7 +184,7 @@ class Objective {
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
                  double value_scale, Workspace& work, Gradient& sum) const;
   /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
-  /// Adds to the parts of a dual bound for one problem; homogeneous losses have them from the slope alone.
+  /// Adds to the parts of a dual bound for one problem; losses with the dual of the hinge have them from the slope.
   void add_dual(Index count, Index k, const double* c, const Workspace& work, Gradient& sum) const;
   template <class Body>
   void reduce(Gradient& sum, const Body& body) const;
