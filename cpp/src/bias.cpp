@@ -1,6 +1,6 @@
 // The bias that minimises the objective for fixed coefficients: the root of g(b) = -dJ/db, which never increases.
 
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -41,9 +41,9 @@ struct Root {
 }  // namespace
 
 /// One problem: where each example's margin deficit vanishes, t_i = y_i - w'x_i, and its spread. m_i = y_i (t_i - b).
-class Objective::Bias {
+class LocalObjective::Bias {
  public:
-  Bias(const Objective& objective, Index problem, const ConstMatrixRef& W)
+  Bias(const LocalObjective& objective, Index problem, const ConstMatrixRef& W)
       : objective_(objective), problem_(problem), kinks_(static_cast<std::size_t>(objective.n_samples())) {
     // Many spreads are kept in single precision, so that the memory stays below 5 % of even narrow data; exact_bias
     // removes what the rounding does to the root.
@@ -188,14 +188,14 @@ class Objective::Bias {
     return 0.5 * (low + high);
   }
 
-  const Objective& objective_;
+  const LocalObjective& objective_;
   Index problem_;
   std::vector<double> kinks_;
   std::vector<double> wide_;
   std::vector<float> narrow_;
 };
 
-Vector Objective::exact_bias(const ConstMatrixRef& W, const ConstVectorRef& guess) const {
+Vector LocalObjective::exact_bias(const ConstMatrixRef& W, const ConstVectorRef& guess) const {
   Vector b = Vector::Zero(W.rows());
   if (!fit_intercept_) return b;
   Vector decrease(W.rows());
@@ -209,7 +209,7 @@ Vector Objective::exact_bias(const ConstMatrixRef& W, const ConstVectorRef& gues
   }
   if (rounded && uses_spread()) {  // one Newton step with the spreads themselves
     constexpr double small = 1e-6;
-    Gradient at(W.rows(), n_features());
+    Evaluation at(W.rows(), n_features());
     value_and_gradient(W, b, at);
     for (Index k = 0; k < W.rows(); ++k) {
       if (decrease(k) > 0.0 && std::abs(at.intercept(k)) < small) b(k) -= at.intercept(k) / decrease(k);

@@ -6,7 +6,7 @@
 
 namespace halosvm {
 
-bool Centred::pays(const Objective& objective, const Moments& about, double far) {
+bool Centred::pays(const LocalObjective& objective, const Moments& about, double far) {
   if (!objective.fit_intercept()) return false;
   constexpr Index little = Index{1} << 20;  // numbers
   const bool small = objective.n_samples() * objective.n_features() <= little;
@@ -16,7 +16,7 @@ bool Centred::pays(const Objective& objective, const Moments& about, double far)
   return (offset > far * deviation && deviation >= constant * offset).any();
 }
 
-Centred::Centred(const Objective& objective, const Moments& about)
+Centred::Centred(const LocalObjective& objective, const Moments& about)
     : centre_(about.centre), about_(about), objective_(objective) {
   about_.mean -= centre_;
   about_.centre.setZero();

@@ -4,22 +4,21 @@
 #pragma once
 
 #include "halosvm/linear_model.hpp"
-#include "halosvm/moments.hpp"
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 
 namespace halosvm {
 
 class Centred {
  public:
   /// Whether the intercept is free and some feature is more than \p far deviations from 0.
-  static bool pays(const Objective& objective, const Moments& about, double far);
+  static bool pays(const LocalObjective& objective, const Moments& about, double far);
 
-  Centred(const Objective& objective, const Moments& about);
+  Centred(const LocalObjective& objective, const Moments& about);
   Centred(const Centred&) = delete;
   Centred& operator=(const Centred&) = delete;
 
   /// The problem seen from the centre, which lives as long as this, and its moments.
-  const Objective& objective() const { return objective_; }
+  const LocalObjective& objective() const { return objective_; }
   const Moments& about() const { return about_; }
 
   /// The same scores for the means as they are seen from the centre, and back.
@@ -31,7 +30,7 @@ class Centred {
 
   Vector centre_;
   Moments about_;
-  Objective objective_;
+  LocalObjective objective_;
 };
 
 }  // namespace halosvm

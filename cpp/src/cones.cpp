@@ -25,7 +25,7 @@ double exit_of_cone(double a, double da, const ConstVectorRef& b, const ConstVec
 
 }  // namespace
 
-Cones::Cones(const Objective& objective)
+Cones::Cones(const LocalObjective& objective)
     : objective_(objective),
       factors_(*objective.data().covariances().factors()),
       cones_(static_cast<std::size_t>(objective.n_samples())) {

@@ -18,7 +18,7 @@
 /// l o). Because phi(q) is concave in theta, linear steps never bring kappa below it.
 #pragma once
 
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 
 #include <vector>
 
@@ -40,7 +40,7 @@ struct Bend {
 class Cones {
  public:
   /// \param objective one problem, whose covariances have factors.
-  explicit Cones(const Objective& objective);
+  explicit Cones(const LocalObjective& objective);
 
   /// Sets p, and s(i) = |p_i|.
   void look(const Rows& rows, const ConstMatrixRef& w, MatrixRef s, double* scratch);
@@ -111,7 +111,7 @@ class Cones {
   const Cone& cone(Index row) const { return cones_[static_cast<std::size_t>(row)]; }
   Cone& cone(Index row) { return cones_[static_cast<std::size_t>(row)]; }
 
-  const Objective& objective_;
+  const LocalObjective& objective_;
   const Factors& factors_;
   std::vector<Cone> cones_;
   Vector p_, v_, u1_;  ///< r_i numbers for each example

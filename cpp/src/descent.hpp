@@ -27,7 +27,7 @@ class Descent {
   const Vector& trial() const { return trial_; }
   /// The best point so far.
   const Vector& at() const { return at_; }
-  /// Gradient and mean curvature there.
+  /// Evaluation and mean curvature there.
   const Vector& gradient() const { return gradient_; }
   double curvature() const { return curvature_; }
   /// Whether any step has been taken from the start.

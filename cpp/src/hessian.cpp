@@ -2,7 +2,7 @@
 //     lam I + sum_i c_i [ psi_mm a a' + psi_ms (a e' + e a') + psi_ss e e' + psi_s / s (S - e e') ],
 // and psi_mm (a + ratio e)(a + ratio e)' with ratio = psi_ms / psi_mm is most of the first three terms, or all of them.
 
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +24,8 @@ Index parts(Index n_features) {
 }  // namespace
 
 /// What one thread needs for one block.
-struct Objective::Curvature {
-  explicit Curvature(const Objective& objective)
+struct LocalObjective::Curvature {
+  explicit Curvature(const LocalObjective& objective)
       : work(objective, hessian_block, 1),
         sides(hessian_block, objective.n_features() + 1),
         products(hessian_block, objective.n_features()),
@@ -42,7 +42,7 @@ struct Objective::Curvature {
 };
 
 /// Fills memory.sides, products and factors for a block.
-void Objective::curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b,
+void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b,
                           const ConstVectorRef& centre, Curvature& memory) const {
   const Index d = n_features();
   const Index count = some.count;
@@ -73,7 +73,7 @@ void Objective::curvature(const Rows& some, const ConstMatrixRef& W, const Const
   }
 }
 
-Matrix Objective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const {
+Matrix LocalObjective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const {
   const Index d = n_features();
   const Chunks chunks(n_samples(), std::max<Index>(hessian_block, (n_samples() + parts(d) - 1) / parts(d)));
   std::vector<Matrix> sums(static_cast<std::size_t>(chunks.count()), Matrix::Zero(d + 1, d + 1));

@@ -3,7 +3,6 @@
 #include "halosvm/check.hpp"
 #include "halosvm/covariance/full.hpp"
 #include "halosvm/covariance/low_rank.hpp"
-#include "halosvm/moments.hpp"
 #include "halosvm/subspace.hpp"
 #include "factor.hpp"
 #include "newton_system.hpp"
@@ -25,7 +24,7 @@ class InteriorPoint {
  public:
   /// \param cautious takes second-order terms only in the share that the predictor could go: a third more iterations,
   /// but no circles where no long step is possible.
-  InteriorPoint(const Objective& objective, const Moments& about, double tolerance, bool with_cones, bool cautious)
+  InteriorPoint(const LocalObjective& objective, const Moments& about, double tolerance, bool with_cones, bool cautious)
       : objective_(objective),
         d_(objective.n_features()),
         tolerance_(tolerance),
@@ -159,7 +158,7 @@ class InteriorPoint {
            rounding_.of_spreads(w_.row(0).transpose(), sums.curvature);
   }
 
-  const Objective& objective_;
+  const LocalObjective& objective_;
   Index d_;
   double tolerance_;
   bool cautious_;
@@ -185,7 +184,7 @@ class InteriorPoint {
 };
 
 /// Whether spreads leave behind some w by their rank alone.
-bool has_low_rank(const Objective& objective) {
+bool has_low_rank(const LocalObjective& objective) {
   const Factors* factors = objective.all_certain() ? nullptr : objective.data().covariances().factors();
   const Index n = objective.n_samples();
   return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
@@ -193,7 +192,7 @@ bool has_low_rank(const Objective& objective) {
 
 /// S_i of any kind as matrices of unit diagonal, in which small features are not lost beside large ones.
 /// \param deviations set to the roots of the diagonals, n_samples x n_features.
-std::vector<double> correlations(const Objective& objective, Matrix& deviations) {
+std::vector<double> correlations(const LocalObjective& objective, Matrix& deviations) {
   const Index d = objective.n_features();
   const Covariances& covariances = objective.data().covariances();
   Vector scratch(covariances.scratch_size({1, 1}));
@@ -212,7 +211,7 @@ std::vector<double> correlations(const Objective& objective, Matrix& deviations)
 /// A problem with covariances of any kind, by factors.
 class Factored {
  public:
-  explicit Factored(const Objective& objective)
+  explicit Factored(const LocalObjective& objective)
       : deviations_(objective.n_samples(), objective.n_features()),
         matrices_(correlations(objective, deviations_)),
         factors_(truncate(FullCovariances(Table(matrices_.data(), objective.n_samples() * objective.n_features(),
@@ -232,21 +231,21 @@ class Factored {
       for (Index j = 0; j < objective.n_features(); ++j, row += rank) VectorMap(row, rank) *= deviations_(i, j);
     }
   }
-  const Objective& objective() const { return objective_; }
+  const LocalObjective& objective() const { return objective_; }
 
  private:
   Matrix deviations_;
   std::vector<double> matrices_;
   SubspaceFactors factors_;
   std::vector<double> values_;
-  Objective objective_;
+  LocalObjective objective_;
 };
 
 /// All attempts at one problem, first with all second-order terms, then cautiously. Spreads without cones take a third of
 /// the time, and lead nowhere where they are so large that w shuns some directions or all.
 class Attempts {
  public:
-  Attempts(const Objective& objective, const Moments& about, const BatchSettings& settings)
+  Attempts(const LocalObjective& objective, const Moments& about, const BatchSettings& settings)
       : about_(about), settings_(settings), coef_(Matrix::Zero(1, objective.n_features())) {
     constexpr Index most = 4000000;  // numbers p, of which cones take several
     const bool low_rank = has_low_rank(objective);
@@ -257,7 +256,7 @@ class Attempts {
     const Index d = objective.n_features();
     const bool factored = objective.data().covariances().factors() != nullptr;
     if (objective.n_samples() * d * (factored ? 1 : d) > most) return;
-    const auto with_cones = [this](const Objective& problem) {
+    const auto with_cones = [this](const LocalObjective& problem) {
       for (const bool cautious : {false, true}) {
         if (run(problem, true, cautious)) return;
       }
@@ -277,7 +276,7 @@ class Attempts {
 
  private:
   /// Whether that was enough.
-  bool run(const Objective& objective, bool with_cones, bool cautious) {
+  bool run(const LocalObjective& objective, bool with_cones, bool cautious) {
     InteriorPoint problem(objective, about_, settings_.tolerance, with_cones, cautious);
     steps_ = problem.run(settings_, steps_);
     lower_ = std::max(lower_, problem.lower_bound());
@@ -300,9 +299,9 @@ class Attempts {
 
 }  // namespace
 
-bool supports_interior_point(const Objective& objective) { return objective.loss()->traits().quantile_dual; }
+bool supports_interior_point(const LocalObjective& objective) { return objective.loss()->traits().quantile_dual; }
 
-Result run_interior_point(const Objective& objective, const Moments& about, const LinearModel& /*start*/,
+Result run_interior_point(const LocalObjective& objective, const Moments& about, const LinearModel& /*start*/,
                           const BatchSettings& settings) {
   Result result;
   result.model = LinearModel(objective.n_problems(), objective.n_features());
@@ -332,7 +331,7 @@ Result run_interior_point(const Objective& objective, const Moments& about, cons
   return result;
 }
 
-Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+Result minimize_interior_point(const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
   check::require(supports_interior_point(objective), "loss",
                  std::string("is '") + objective.loss()->name() +
                      "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");

@@ -1,6 +1,5 @@
 #include "halosvm/lbfgs.hpp"
 
-#include "halosvm/moments.hpp"
 #include "descent.hpp"
 #include "method.hpp"
 #include "rounding.hpp"
@@ -28,7 +27,6 @@ class Lbfgs {
         d_(objective.n_features()),
         has_kinks_(objective.loss()->traits().kinked),
         rounding_(objective, about),
-        current_(objective),
         centre_(about.centre),
         gradient_(n_problems_, d_),
         lower_(Vector::Constant(n_problems_, -infinity)),
@@ -44,7 +42,7 @@ class Lbfgs {
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
       walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
-    set_floor(has_kinks_ && objective.all_certain() ? 1.0 : 0.0);
+    floor_ = has_kinks_ && objective.all_certain() ? 1.0 : 0.0;
   }
 
   /// Takes \p scale times a matrix as model of the Hessian of problem k.
@@ -88,18 +86,13 @@ class Lbfgs {
     result.lower_bound = lower_.cwiseMax(0.0);
     judge(settings_, result);
     if (floor_ > 0.0 || result.status != Status::converged) {  // what was evaluated is not J, or not with the best bias
-      result.model.intercept = objective_.exact_bias(best_coef_, best_intercept_);
+      result.model.intercept = objective_.exact_intercept(best_coef_, best_intercept_, 0.0);
       certify(objective_, Vector(result.lower_bound), settings_, result);
     }
     return result;
   }
 
  private:
-  void set_floor(double floor) {
-    floor_ = floor;
-    current_ = floor > 0.0 ? objective_.smoothed(floor) : objective_;
-  }
-
   /// Whether some problem has come nearer to its end in the last passes: its gap closed by a tenth, or, while there is
   /// none, its value fell.
   bool gets_ahead() {
@@ -116,7 +109,7 @@ class Lbfgs {
 
   /// Another function from here on.
   void lower_the_floor(double floor) {
-    set_floor(floor);
+    floor_ = floor;
     for (Descent& walk : walks_) walk.restart();
   }
 
@@ -148,7 +141,7 @@ class Lbfgs {
 
   void evaluate() {
     model_ = trial_model();
-    current_.value_and_gradient(model_.coef, model_.intercept, gradient_);
+    objective_.evaluate(model_.coef, model_.intercept, floor_, gradient_);
     note_bounds();
     if (best_coef_.size() == 0) {
       best_coef_ = model_.coef;
@@ -168,7 +161,7 @@ class Lbfgs {
   /// scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2)) times
   /// the root of the total variance (spec K.0b).
   void note_bounds() {
-    dual_w_ = current_.dual_coef(model_.coef, gradient_, centre_);
+    dual_w_ = objective_.dual_coef(model_.coef, gradient_, centre_);
     const double width = std::sqrt(variance_.head(d_).sum());
     for (Index k = 0; k < n_problems_; ++k) {
       const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
@@ -235,7 +228,7 @@ class Lbfgs {
     if (newton) {
       for (Index k = 0; k < n_problems_; ++k) exact(k) -= walk(k).gradient()(d_) / walk(k).curvature();
     } else {
-      exact = current_.exact_bias(model.coef, model.intercept);
+      exact = objective_.exact_intercept(model.coef, model.intercept, floor_);
     }
     for (Index k = 0; k < n_problems_; ++k) {
       Vector u = walk(k).at();
@@ -288,12 +281,11 @@ class Lbfgs {
   Rounding rounding_;
   Index pass_ = 0;
   double floor_ = 0.0;
-  Objective current_;  ///< with the present floor
   Vector centre_;
   Vector variance_;
   std::vector<Descent> walks_;
   LinearModel model_;
-  Gradient gradient_;
+  Evaluation gradient_;
   Matrix dual_w_;  ///< lam w - grad_w J, from the gradient
   Vector lower_;
   Vector best_value_;
@@ -307,7 +299,7 @@ class Lbfgs {
 };
 
 /// Rows spread over the data, enough for their Hessian to be near that of all; none where that would not pay.
-std::vector<Index> sample_rows(const Objective& objective) {
+std::vector<Index> sample_rows(const LocalObjective& objective) {
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
   // Their matrix costs m d^2 operations, at most as much as a few passes.
@@ -326,7 +318,7 @@ std::vector<Index> sample_rows(const Objective& objective) {
 }
 
 /// Whether each class has weight among the rows.
-bool has_all_classes(const Objective& objective, const std::vector<Index>& rows) {
+bool has_all_classes(const LocalObjective& objective, const std::vector<Index>& rows) {
   for (Index k = 0; k < objective.n_problems(); ++k) {
     Index positive = 0;
     Index negative = 0;
@@ -354,18 +346,18 @@ double curvature_at_zero(const Loss& loss) {
 /// Gives a run a matrix near its Hessians at a model, from some of the rows. One problem gets its Hessian; several
 /// share the second moment of the examples, which is the Hessian at w = 0 with a wide floor, times their mean
 /// curvatures.
-void precondition(const Objective& sample, const Moments& about, const LinearModel& model, Lbfgs& run) {
+void precondition(const LocalObjective& sample, const Moments& about, const LinearModel& model, Lbfgs& run) {
   constexpr double floor = 0.05;  // nearly certain examples would say too much
   const Index d = sample.n_features();
   const Index n_problems = sample.n_problems();
-  const Objective smooth = sample.smoothed(floor);
+  const LocalObjective smooth = sample.smoothed(floor);
   Matrix matrix;
   Vector scale = Vector::Ones(n_problems);
   if (n_problems == 1) {
     matrix = smooth.hessian(model.coef, model.intercept, about.centre);
   } else {
     const double density = curvature_at_zero(*sample.loss());
-    Gradient at(n_problems, d);
+    Evaluation at(n_problems, d);
     smooth.value_and_gradient(model.coef, model.intercept, at);
     scale = at.curvature;
     matrix = sample.only(0).smoothed(1.0).hessian(Matrix::Zero(1, d), Vector::Zero(1), about.centre) / density;
@@ -378,11 +370,11 @@ void precondition(const Objective& sample, const Moments& about, const LinearMod
 }
 
 /// A run that starts from the solution for some of the rows, with their Hessian as its model.
-Lbfgs prepared(const Objective& objective, const Moments& about, const LinearModel& start,
+Lbfgs prepared(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                const BatchSettings& settings) {
   const std::vector<Index> rows = objective.all_certain() ? std::vector<Index>() : sample_rows(objective);
   if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
-  const Objective sample = objective.sampled(rows);
+  const LocalObjective sample = objective.sampled(rows);
   BatchSettings rough;
   rough.max_iterations = 30;
   rough.tolerance = std::max(settings.tolerance, 1e-3);
@@ -394,13 +386,19 @@ Lbfgs prepared(const Objective& objective, const Moments& about, const LinearMod
 
 }  // namespace
 
-Result run_lbfgs(const Objective& objective, const Moments& about, const LinearModel& start,
+Result run_lbfgs(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                  const BatchSettings& settings) {
   return prepared(objective, about, start, settings).run();
 }
 
+Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
+                          const BatchSettings& settings) {
+  return Lbfgs(objective, about, start, settings).run();
+}
+
 Result minimize_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  return apply(run_lbfgs, objective, start, settings);
+  if (const LocalObjective* local = objective.local()) return apply(run_lbfgs, *local, start, settings);
+  return minimize_by_evaluations(objective, start, settings);
 }
 
 }  // namespace halosvm

@@ -14,13 +14,13 @@ namespace halosvm {
 namespace {
 
 /// Allows for rounding, and where that would matter evaluates the model with more digits.
-void settle(const Objective& objective, const Moments& about, const BatchSettings& settings, Result& result) {
+void settle(const LocalObjective& objective, const Moments& about, const BatchSettings& settings, Result& result) {
   constexpr double digits = 0x1p-49;
   const double small = 0.02 * std::max(settings.tolerance, 1e-9);
   const Rounding rounding(objective, about);
   const bool exact_pays = exact_value_pays(objective);
   const LossTraits& traits = objective.loss()->traits();
-  Gradient at(objective.n_problems(), objective.n_features());
+  Evaluation at(objective.n_problems(), objective.n_features());
   if (!traits.kinked) objective.value_and_gradient(result.model.coef, result.model.intercept, at);
   Vector error(objective.n_problems());
   for (Index k = 0; k < objective.n_problems(); ++k) {
@@ -41,13 +41,13 @@ void settle(const Objective& objective, const Moments& about, const BatchSetting
 
 /// The model of means seen from the centre as one of the means themselves. The intercept's rounding may cost more than
 /// the tolerance; of a few models that differ by less than it, in length alone, the one that rounds best is taken.
-LinearModel rounded_well(const Objective& objective, const Centred& centred, const Result& inside, double tolerance) {
+LinearModel rounded_well(const LocalObjective& objective, const Centred& centred, const Result& inside, double tolerance) {
   constexpr int few = 64;
   constexpr double step = 1e-11;
   LinearModel outside = centred.out_of(inside.model);
   if (!exact_value_pays(objective)) return outside;
   for (Index k = 0; k < objective.n_problems(); ++k) {
-    const Objective problem = objective.only(k);
+    const LocalObjective problem = objective.only(k);
     const double enough = inside.objective(k) * (1.0 + 0.1 * tolerance);
     const double steepest = problem.loss()->traits().steepest;
     if (steepest * 0x1p-53 * std::abs(outside.intercept(k)) <= 0.1 * tolerance * inside.objective(k)) continue;
@@ -69,7 +69,7 @@ LinearModel rounded_well(const Objective& objective, const Centred& centred, con
 }
 
 /// One run, certified as the caller's numbers have it.
-Result run(Method& method, const Objective& objective, const Moments& about, const LinearModel& start, bool centre,
+Result run(Method& method, const LocalObjective& objective, const Moments& about, const LinearModel& start, bool centre,
            const BatchSettings& inner, const BatchSettings& settings) {
   Result result;
   if (centre) {
@@ -90,13 +90,13 @@ Result run(Method& method, const Objective& objective, const Moments& about, con
 
 }  // namespace
 
-Result apply(Method& method, const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+Result apply(Method& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
   // Each pass over data seen from their centre copies the means: nothing for little data.
   constexpr Index little = Index{1} << 14;  // numbers
   constexpr double some = 4.0;
   constexpr double much = 1000.0;
   check_start(objective, start);
-  const Moments about = moments(objective);
+  const Moments about = objective.moments();
   const bool small = objective.n_samples() * objective.n_features() <= little;
   const bool at_once = Centred::pays(objective, about, small ? some : much);
   BatchSettings inner = settings;
@@ -116,6 +116,35 @@ Result apply(Method& method, const Objective& objective, const LinearModel& star
     inner.tolerance *= 0.1;
     go_on(now);
   }
+  return result;
+}
+
+Result minimize_by_evaluations(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check_start(objective, start);
+  const Moments about = objective.moments();
+  BatchSettings inner = settings;
+  inner.tolerance *= 0.9;  // rounding takes the rest
+  Result result = run_lbfgs_anywhere(objective, about, start, inner);
+
+  LinearModel zero(objective.n_problems(), objective.n_features());
+  zero.intercept = objective.exact_intercept(zero.coef, zero.intercept, 0.0);
+  Evaluation at(objective.n_problems(), objective.n_features());
+  objective.evaluate(zero.coef, zero.intercept, 0.0, at);
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    if (result.objective(k) <= at.value(k)) continue;
+    result.objective(k) = at.value(k);
+    result.model.coef.row(k).setZero();
+    result.model.intercept(k) = zero.intercept(k);
+  }
+  const Rounding rounding(objective, about);
+  objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
+  Vector error(objective.n_problems());
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    const double steepness = std::min(objective.loss()->traits().steepest, std::sqrt(at.square(k)));
+    const Vector w = result.model.coef.row(k).transpose();
+    error(k) = rounding.of_value(w, result.model.intercept(k), steepness) + rounding.of_spreads(w, at.curvature(k));
+  }
+  judge(settings, error, result);
   return result;
 }
 

@@ -1,12 +1,13 @@
-#include "halosvm/moments.hpp"
+#include "halosvm/local_objective.hpp"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 namespace halosvm {
 namespace {
 
-/// MomentMemory of one thread.
+/// Memory of one thread.
 struct MomentMemory {
   std::vector<double> means;
   std::vector<double> scratch;
@@ -15,7 +16,7 @@ struct MomentMemory {
 
 /// sum over all blocks of body(rows, X, c, scratch, partial sum), added in the order of the rows.
 template <class Body>
-Vector reduce(const Objective& objective, Index size, const Body& body) {
+Vector sum_over_blocks(const LocalObjective& objective, Index size, const Body& body) {
   const Index d = objective.n_features();
   const Index block = objective.data().block_rows();
   const Covariances& covariances = objective.data().covariances();
@@ -41,7 +42,7 @@ Vector reduce(const Objective& objective, Index size, const Body& body) {
 }
 
 /// The mean of up to 256 examples spread over the data: near the mean of all, so that squares about it do not cancel.
-Vector rough_mean(const Objective& objective) {
+Vector rough_mean(const LocalObjective& objective) {
   const Index n = objective.n_samples();
   const Index count = std::min<Index>(n, 256);
   std::vector<double> scratch(static_cast<std::size_t>(objective.n_features()));
@@ -52,14 +53,30 @@ Vector rough_mean(const Objective& objective) {
   return sum / static_cast<double>(count);
 }
 
+/// The largest deviation of each feature.
+Vector widest_deviations(const LocalObjective& objective) {
+  const Covariances& covariances = objective.data().covariances();
+  Vector scratch(covariances.scratch_size({1, 1}));
+  Vector diagonal(objective.n_features());
+  Vector widest = Vector::Zero(objective.n_features());
+  for (Index i = 0; i < objective.n_samples(); ++i) {
+    diagonal.setZero();
+    covariances.add_weighted_diagonals(objective.rows(i, 1), Vector::Ones(1), diagonal, scratch.data());
+    widest = widest.cwiseMax(diagonal.cwiseSqrt());
+  }
+  return widest;
+}
+
 }  // namespace
 
-Moments moments(const Objective& objective) {
-  const Index d = objective.n_features();
-  const bool spread = objective.uses_spread();
+/// One pass over the data, with squares about the mean of some examples: about 0 they would cancel far from it.
+Moments LocalObjective::moments() const {
+  const LocalObjective& objective = *this;
+  const Index d = n_features();
+  const bool spread = uses_spread();
   const Vector about = rough_mean(objective);
   const Vector sums =
-      reduce(objective, 2 * d,
+      sum_over_blocks(objective, 2 * d,
              [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
                auto first = sum.head(d).array();
                auto second = sum.tail(d).array();
@@ -81,6 +98,7 @@ Moments moments(const Objective& objective) {
     result.variance.array() += about.array().square() + 2.0 * about.array() * sums.head(d).array();
   }
   result.variance = result.variance.cwiseMax(0.0);
+  if (uses_spread() && data_.covariances().kind() == std::string("full")) result.widest = widest_deviations(*this);
   return result;
 }
 

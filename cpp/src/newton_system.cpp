@@ -48,7 +48,7 @@ void NewtonSums::add(const NewtonSums& other) {
 
 /// Memory of one thread for one block.
 struct NewtonSystem::Memory {
-  Memory(const Objective& objective, Index block)
+  Memory(const LocalObjective& objective, Index block)
       : means(static_cast<std::size_t>(block * objective.n_features())),
         scratch(static_cast<std::size_t>(objective.data().covariances().scratch_size({block, 1}))),
         outer(block, objective.n_features() + 1),
@@ -70,7 +70,7 @@ struct NewtonSystem::Memory {
   std::vector<Bend> bends;
 };
 
-NewtonSystem::NewtonSystem(const Objective& objective, Vector centre, bool with_cones)
+NewtonSystem::NewtonSystem(const LocalObjective& objective, Vector centre, bool with_cones)
     : objective_(objective),
       n_(objective.n_samples()),
       d_(objective.n_features()),

@@ -6,7 +6,7 @@
 #include "cones.hpp"
 #include "dual.hpp"
 #include "halosvm/loss.hpp"
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 #include "rounding.hpp"
 
 #include <memory>
@@ -38,7 +38,7 @@ class NewtonSystem {
  public:
   /// For an objective of one problem, with means seen from \p centre.
   /// \param with_cones takes spreads for cones, for which covariances must have factors.
-  NewtonSystem(const Objective& objective, Vector centre, bool with_cones);
+  NewtonSystem(const LocalObjective& objective, Vector centre, bool with_cones);
 
   /// sum of c y (x - centre), and the weights of the two classes.
   Vector slope_at_zero() const;
@@ -88,7 +88,7 @@ class NewtonSystem {
   std::pair<double, double> corrector_parts(Index row);
   void add_slopes(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, Index which, Memory& memory, Vector& sum);
 
-  const Objective& objective_;
+  const LocalObjective& objective_;
   std::shared_ptr<const Loss> loss_ = make_loss("expected_hinge");  ///< equals the hinge where s = 0
   Index n_;
   Index d_;

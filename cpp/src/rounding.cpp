@@ -14,14 +14,14 @@ namespace {
 
 constexpr double unit = 0x1p-53;
 
-bool is_full(const Objective& objective) {
+bool is_full(const LocalObjective& objective) {
   return objective.uses_spread() && objective.data().covariances().kind() == std::string("full");
 }
 
 /// Spreads |R'w| of single examples without cancellation.
 class ExactSpread {
  public:
-  explicit ExactSpread(const Objective& problem)
+  explicit ExactSpread(const LocalObjective& problem)
       : covariances_(problem.data().covariances()),
         factors_(covariances_.factors()),
         dense_(factors_ == nullptr && is_full(problem)),
@@ -75,33 +75,37 @@ class ExactSpread {
 
 }  // namespace
 
+namespace {
+
+/// The examples that the last digits of sums depend on; elsewhere there may be very many.
+double count(const Objective& objective) {
+  constexpr double many = 1e9;
+  return objective.local() != nullptr ? static_cast<double>(objective.local()->n_samples()) : many;
+}
+
+/// Sums with weights c theta, theta and phi dual variables of quantiles, are at most so many times sum c theta times the
+/// size: by the smallest weight.
+double concentration(const Objective& objective) {
+  constexpr double densities = 40.0;  // phi(q) / Phi(q) where Phi(q) is not yet 0
+  const LocalObjective* local = objective.local();
+  if (local == nullptr || !objective.loss()->traits().quantile_dual) return infinity;
+  double lightest = 1.0;
+  for (Index i = 0; i < local->n_samples(); ++i) {
+    const double c = local->weight(local->rows(i, 1)[0]);
+    if (c > 0.0) lightest = std::min(lightest, c);
+  }
+  return (objective.all_certain() ? 1.0 : 1.0 + densities) / std::sqrt(lightest);
+}
+
+}  // namespace
+
 Rounding::Rounding(const Objective& objective, const Moments& about)
     : root_(std::sqrt(2.0 * objective.regularisation())),
       unit_features_(unit * (12.0 + 0.5 * static_cast<double>(objective.n_features()))),
-      unit_samples_(unit * std::min(4.0 + static_cast<double>(objective.n_samples()),
-                                    32.0 + 2.0 * std::sqrt(static_cast<double>(objective.n_samples())))),
-      size_((about.variance + about.centre.cwiseAbs2()).cwiseSqrt()) {
-  double lightest = 1.0;
-  for (Index i = 0; i < objective.n_samples(); ++i) {
-    const double c = objective.weight(objective.rows(i, 1)[0]);
-    if (c > 0.0) lightest = std::min(lightest, c);
-  }
-  constexpr double densities = 40.0;  // phi(q) / Phi(q) where Phi(q) is not yet 0
-  concentration_ = infinity;
-  if (objective.loss()->traits().quantile_dual) {
-    concentration_ = (objective.all_certain() ? 1.0 : 1.0 + densities) / std::sqrt(lightest);
-  }
-  if (!is_full(objective)) return;
-  const Covariances& covariances = objective.data().covariances();
-  Vector scratch(covariances.scratch_size({1, 1}));
-  Vector diagonal(objective.n_features());
-  widest_.setZero(objective.n_features());
-  for (Index i = 0; i < objective.n_samples(); ++i) {
-    diagonal.setZero();
-    covariances.add_weighted_diagonals(objective.rows(i, 1), Vector::Ones(1), diagonal, scratch.data());
-    widest_ = widest_.cwiseMax(diagonal.cwiseSqrt());
-  }
-}
+      unit_samples_(unit * std::min(4.0 + count(objective), 32.0 + 2.0 * std::sqrt(count(objective)))),
+      concentration_(concentration(objective)),
+      size_((about.variance + about.centre.cwiseAbs2()).cwiseSqrt()),
+      widest_(about.widest) {}
 
 double Rounding::of_value(const ConstVectorRef& w, double b, double steepness) const {
   return steepness * unit_features_ * (1.0 + std::abs(b) + w.cwiseAbs().dot(size_));
@@ -114,7 +118,7 @@ double Rounding::of_spreads(const ConstVectorRef& w, double curvature) const {
   return unit_features_ * width * width * curvature;
 }
 
-double Rounding::of_spreads(const Objective& problem, const LinearModel& model) const {
+double Rounding::of_spreads(const LocalObjective& problem, const LinearModel& model) const {
   if (widest_.size() == 0) return 0.0;
   constexpr double steepest = 0.4;  // psi_s <= phi(0)
   const double width = model.coef.row(0).cwiseAbs().dot(widest_.transpose());
@@ -145,7 +149,7 @@ struct ExactDual::Side {
   std::vector<DoubleDouble> sum;
 };
 
-ExactDual::ExactDual(const Objective& problem, const ConstVectorRef& centre)
+ExactDual::ExactDual(const LocalObjective& problem, const ConstVectorRef& centre)
     : problem_(problem),
       centre_(centre),
       column_(1, problem.n_features()),
@@ -231,7 +235,7 @@ double ExactDual::bound() const {
   return slope * (1.0 - digits - unit * static_cast<double>(problem_.n_samples())) - square * (1.0 + digits);
 }
 
-double exact_value(const Objective& problem, const LinearModel& model) {
+double exact_value(const LocalObjective& problem, const LinearModel& model) {
   const Index d = problem.n_features();
   const Chunks chunks(problem.n_samples(), 64);
   std::vector<double> sums(static_cast<std::size_t>(chunks.count()), 0.0);
@@ -261,14 +265,14 @@ double exact_value(const Objective& problem, const LinearModel& model) {
   return total;
 }
 
-bool ExactDual::pays(const Objective& objective) {
+bool ExactDual::pays(const LocalObjective& objective) {
   constexpr double most = 2e6;  // products
   const auto n = static_cast<double>(objective.n_samples());
   const auto d = static_cast<double>(objective.n_features());
   return n * d * (objective.all_certain() ? 1.0 : d) <= most;
 }
 
-bool exact_value_pays(const Objective& objective) {
+bool exact_value_pays(const LocalObjective& objective) {
   constexpr double most = 5e7;  // products
   const auto n = static_cast<double>(objective.n_samples());
   const auto d = static_cast<double>(objective.n_features());
@@ -278,7 +282,7 @@ bool exact_value_pays(const Objective& objective) {
   return (n + columns) * d <= most;
 }
 
-bool exact_value_is_due(const Objective& objective) {
+bool exact_value_is_due(const LocalObjective& objective) {
   constexpr double most = 1e5;  // products
   const auto d = static_cast<double>(objective.n_features());
   return is_full(objective) && static_cast<double>(objective.n_samples()) * d * d <= most;

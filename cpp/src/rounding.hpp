@@ -4,14 +4,13 @@
 #pragma once
 
 #include "halosvm/linear_model.hpp"
-#include "halosvm/moments.hpp"
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 
 #include <vector>
 
 namespace halosvm {
 
-/// What a dual bound is made of, beside its coefficients: sums over the examples, as in \ref Gradient.
+/// What a dual bound is made of, beside its coefficients: sums over the examples, as in \ref Evaluation.
 struct DualSums {
   double value;   ///< the dual
   double size;    ///< of its terms
@@ -35,7 +34,7 @@ class Rounding {
   /// What cancellation in w'S w may do to D: 0 but for full matrices. \param curvature sum_i c_i psi_s / s.
   double of_spreads(const ConstVectorRef& w, double curvature) const;
   /// And to J.
-  double of_spreads(const Objective& problem, const LinearModel& model) const;
+  double of_spreads(const LocalObjective& problem, const LinearModel& model) const;
 
  private:
   double root_;           ///< of 2 lam
@@ -51,7 +50,7 @@ class Rounding {
 class ExactDual {
  public:
   /// \param centre from where means are seen.
-  ExactDual(const Objective& problem, const ConstVectorRef& centre);
+  ExactDual(const LocalObjective& problem, const ConstVectorRef& centre);
   ~ExactDual();
   ExactDual(ExactDual&&) noexcept;
 
@@ -60,7 +59,7 @@ class ExactDual {
   void add(Index row, double theta, double density, const ConstVectorRef& v, const Matrix& w);
 
   /// Whether the sums take no longer than an iteration or two.
-  static bool pays(const Objective& objective);
+  static bool pays(const LocalObjective& objective);
 
   /// The sum of c times all that was added.
   Vector gradient() const;
@@ -70,7 +69,7 @@ class ExactDual {
 
  private:
   struct Side;
-  const Objective& problem_;
+  const LocalObjective& problem_;
   Vector centre_;
   Matrix column_, matrix_;
   Vector scratch_;
@@ -78,12 +77,12 @@ class ExactDual {
 };
 
 /// J at a model with about twice the digits of doubles in w'x + b and w'S w, rounded once: one problem.
-double exact_value(const Objective& problem, const LinearModel& model);
+double exact_value(const LocalObjective& problem, const LinearModel& model);
 
 /// Whether \ref exact_value takes no longer than a fit.
-bool exact_value_pays(const Objective& objective);
+bool exact_value_pays(const LocalObjective& objective);
 
 /// Whether doubles lose w'S w to cancellation and there are so few examples that \ref exact_value costs nothing.
-bool exact_value_is_due(const Objective& objective);
+bool exact_value_is_due(const LocalObjective& objective);
 
 }  // namespace halosvm

@@ -1,7 +1,6 @@
 #include "halosvm/sgd.hpp"
 
 #include "halosvm/check.hpp"
-#include "halosvm/moments.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +27,7 @@ struct Scale {
 /// The walk of one problem; keeps its place between calls of \ref run.
 class Walk {
  public:
-  Walk(const Objective& objective, const SgdSettings& settings, const Scale& scale, Index problem,
+  Walk(const LocalObjective& objective, const SgdSettings& settings, const Scale& scale, Index problem,
        const LinearModel& start)
       : objective_(objective),
         settings_(settings),
@@ -67,14 +66,14 @@ class Walk {
  private:
   /// No minimiser lies beyond it: lam |w|^2 <= sum c theta margin for homogeneous losses, lam |w|^2 / 2 <= J(0) for all
   /// (spec C.1).
-  static double radius(const Objective& objective) {
+  static double radius(const LocalObjective& objective) {
     const LossTraits& traits = objective.loss()->traits();
     const double square = traits.homogeneous ? traits.steepest * traits.margin : 2.0 * objective.value_at_origin();
     return std::sqrt(square / objective.regularisation());
   }
 
   /// How much steeper than the hinge's the gradient may become over a step.
-  static double steepness(const Objective& objective) {
+  static double steepness(const LocalObjective& objective) {
     const double sharpest = objective.loss()->traits().sharpest;
     return std::isfinite(sharpest) ? std::max(1.0, sharpest) : 1.0;
   }
@@ -126,13 +125,13 @@ class Walk {
     }
   }
 
-  const Objective& objective_;
+  const LocalObjective& objective_;
   const SgdSettings& settings_;
   const Scale& scale_;
   Index problem_;
   Index batch_;
-  Objective::Workspace work_;
-  Gradient gradient_;
+  LocalObjective::Workspace work_;
+  Evaluation gradient_;
   Matrix w_;
   Matrix average_;
   double b_;  ///< intercept for centred means
@@ -157,11 +156,11 @@ Index sgd_row(std::uint64_t seed, std::uint64_t draw, Index n_rows) {
   return static_cast<Index>(static_cast<double>(u >> 11U) * 0x1p-53 * static_cast<double>(n_rows));
 }
 
-Result minimize(const Objective& objective, const LinearModel& start, const SgdSettings& settings) {
+Result minimize(const LocalObjective& objective, const LinearModel& start, const SgdSettings& settings) {
   check_settings(settings);
   check_start(objective, start);
   const Index n_problems = objective.n_problems();
-  Moments about = moments(objective);
+  Moments about = objective.moments();
   if (settings.averaging == Averaging::none) about.centre.setZero();
   const Scale scale{about.centre, about.variance.sum() + 1.0};
 

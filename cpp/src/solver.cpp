@@ -74,12 +74,12 @@ void judge(const BatchSettings& settings, Result& result) {
 }
 
 void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result) {
-  Gradient at(objective.n_problems(), objective.n_features());
-  objective.value_and_gradient(result.model.coef, result.model.intercept, at);
+  Evaluation at(objective.n_problems(), objective.n_features());
+  objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
   result.objective = at.value;
-  if (exact_value_is_due(objective)) {
+  if (const LocalObjective* local = objective.local(); local != nullptr && exact_value_is_due(*local)) {
     for (Index k = 0; k < objective.n_problems(); ++k) {
-      result.objective(k) = exact_value(objective.only(k), result.model.only(k));
+      result.objective(k) = exact_value(local->only(k), result.model.only(k));
     }
   }
   result.lower_bound = lower;
@@ -89,7 +89,7 @@ void certify(const Objective& objective, const Vector& lower, const BatchSetting
 namespace {
 
 /// The result of a run that has yet to begin.
-Result nothing(const Objective& objective, const LinearModel& start) {
+Result nothing(const LocalObjective& objective, const LinearModel& start) {
   Result result;
   result.model = start;
   result.objective = Vector::Constant(objective.n_problems(), infinity);
@@ -100,7 +100,7 @@ Result nothing(const Objective& objective, const LinearModel& start) {
 
 /// Whether spreads have kinks that only interior points resolve: where there are none, and where w has about as many
 /// dimensions as all spreads together, so that it can leave some of them behind.
-bool has_kinks(const Objective& objective) {
+bool has_kinks(const LocalObjective& objective) {
   if (!supports_interior_point(objective)) return false;
   if (objective.all_certain()) return true;
   const Factors* factors = objective.data().covariances().factors();
@@ -110,7 +110,7 @@ bool has_kinks(const Objective& objective) {
 
 /// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
 /// way where spreads dominate all margins.
-void finish(const Objective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
+void finish(const LocalObjective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
   if (result.steps > 0) {
     take_zero_models(problem, settings, result);
     if (result.suboptimality(0) <= settings.tolerance) return;
@@ -135,7 +135,7 @@ void finish(const Objective& problem, const Moments& about, const BatchSettings&
   }
 }
 
-Result minimize_here(const Objective& objective, const Moments& about, const LinearModel& start,
+Result in_these_features(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                      const BatchSettings& settings) {
   constexpr Index soon = 60;
   const bool second_order = supports_interior_point(objective) && objective.n_features() <= interior_point_features;
@@ -156,12 +156,12 @@ Result minimize_here(const Objective& objective, const Moments& about, const Lin
 }
 
 /// The method that suits the objective, or its projection on the span of the data.
-Result minimize_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
+Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                          const BatchSettings& settings) {
-  if (!Span::pays(objective)) return minimize_here(objective, about, start, settings);
+  if (!Span::pays(objective)) return in_these_features(objective, about, start, settings);
   const Span span(objective);
   const LinearModel origin(objective.n_problems(), span.objective().n_features());  // interior points know no start
-  Result result = minimize_here(span.objective(), moments(span.objective()), origin, settings);
+  Result result = in_these_features(span.objective(), span.objective().moments(), origin, settings);
   result.model = span.out_of(result.model);
   certify(objective, Vector(result.lower_bound), settings, result);
   return result;
@@ -170,7 +170,8 @@ Result minimize_anywhere(const Objective& objective, const Moments& about, const
 }  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  return apply(minimize_anywhere, objective, start, settings);
+  if (const LocalObjective* local = objective.local()) return apply(minimize_here, *local, start, settings);
+  return minimize_by_evaluations(objective, start, settings);
 }
 
 }  // namespace halosvm

@@ -15,12 +15,12 @@ namespace {
 constexpr Index panel = 64;  ///< columns that are reflected together
 
 /// Columns of all factors; 0 if there are none to heed.
-Index columns_of_factors(const Objective& objective) {
+Index columns_of_factors(const LocalObjective& objective) {
   return objective.all_certain() ? 0 : total_rank(*objective.data().covariances().factors(), objective.n_samples());
 }
 
 /// The means and then the columns of all factors, as columns.
-Eigen::MatrixXd all_columns(const Objective& objective) {
+Eigen::MatrixXd all_columns(const LocalObjective& objective) {
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
   const Index total = columns_of_factors(objective);
@@ -46,7 +46,7 @@ Eigen::MatrixXd all_columns(const Objective& objective) {
 
 }  // namespace
 
-bool Span::pays(const Objective& objective) {
+bool Span::pays(const LocalObjective& objective) {
   constexpr Index few = 100;  // features with which nothing takes long
   if (objective.n_features() < few) return false;
   if (!objective.all_certain() && objective.data().covariances().factors() == nullptr) return false;
@@ -54,7 +54,7 @@ bool Span::pays(const Objective& objective) {
   return size <= interior_point_features && 2 * size <= objective.n_features();
 }
 
-Span::Span(const Objective& objective) : columns_(all_columns(objective)), objective_(objective) {
+Span::Span(const LocalObjective& objective) : columns_(all_columns(objective)), objective_(objective) {
   triangularise(objective.execution());
   objective_ = objective.on(project(objective));
 }
@@ -76,7 +76,7 @@ void Span::triangularise(const Execution& execution) {
   }
 }
 
-Gaussians Span::project(const Objective& objective) {
+Gaussians Span::project(const LocalObjective& objective) {
   const Index n = objective.n_samples();
   const Index size = columns_.cols();
   means_.setZero(n, size);

@@ -3,7 +3,7 @@
 /// lies in their span, and the problem there is the same with fewer features. Private to solver.cpp.
 #pragma once
 
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 #include "halosvm/solver.hpp"
 
 #include <vector>
@@ -14,19 +14,19 @@ namespace halosvm {
 class Span {
  public:
   /// Whether there are features enough to spare, and few enough examples, all certain or with covariances F_i F_i'.
-  static bool pays(const Objective& objective);
+  static bool pays(const LocalObjective& objective);
 
   /// With k means and columns of factors it takes memory for n_features k numbers and 2 n_features k^2 operations.
-  explicit Span(const Objective& objective);
+  explicit Span(const LocalObjective& objective);
 
   /// The problem inside; lives as long as this.
-  const Objective& objective() const { return objective_; }
+  const LocalObjective& objective() const { return objective_; }
 
   /// Q w.
   LinearModel out_of(const LinearModel& model) const;
 
  private:
-  Gaussians project(const Objective& objective);
+  Gaussians project(const LocalObjective& objective);
   void triangularise(const Execution& execution);
 
   Eigen::MatrixXd columns_;          ///< R of columns = Q R above, the reflections whose product is Q below
@@ -34,7 +34,7 @@ class Span {
   Matrix means_;
   std::vector<double> factors_;
   std::vector<Index> offsets_;
-  Objective objective_;
+  LocalObjective objective_;
 };
 
 }  // namespace halosvm

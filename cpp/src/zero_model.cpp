@@ -1,7 +1,6 @@
 #include "zero_model.hpp"
 
 #include "halosvm/interior_point.hpp"
-#include "halosvm/moments.hpp"
 #include "method.hpp"
 
 #include <algorithm>
@@ -15,8 +14,8 @@ namespace {
 class Rise {
  public:
   /// \param zero the model of w = 0.
-  Rise(const Objective& problem, const Result& zero)
-      : problem_(problem), variance_(moments(problem).variance), zero_(zero.objective(0)), b_(zero.model.intercept) {}
+  Rise(const LocalObjective& problem, const Result& zero)
+      : problem_(problem), variance_(problem.moments().variance), zero_(zero.objective(0)), b_(zero.model.intercept) {}
 
   /// The t in [0, 1] at which the rise along \p coef is 0; rises grow with t. Looks above \p low first.
   double root(const Matrix& coef, double low) {
@@ -61,14 +60,14 @@ class Rise {
  private:
   double at(const Matrix& step, double t) {
     constexpr double inverse = 1e4;  // of the size of scores
-    const Objective other = problem_.with_spreads_times(t);
-    Gradient gradient(1, problem_.n_features());
+    const LocalObjective other = problem_.with_spreads_times(t);
+    Evaluation gradient(1, problem_.n_features());
     b_ = other.exact_bias(step, b_);
     other.value_and_gradient(step, b_, gradient);
     return inverse * (gradient.value(0) - 0.5 * problem_.regularisation() * step.squaredNorm() - zero_);
   }
 
-  const Objective& problem_;
+  const LocalObjective& problem_;
   Vector variance_;
   double zero_;
   Vector b_;  ///< the last bias, from where the search for the next one starts
@@ -76,7 +75,7 @@ class Rise {
 
 /// A bound on J* from below, close to J(0) if w = 0 is the minimum. \param model where to look for the direction in
 /// which J rises least.
-double bound_by_smaller_spreads(const Objective& problem, const Result& zero, LinearModel model,
+double bound_by_smaller_spreads(const LocalObjective& problem, const Result& zero, LinearModel model,
                                 const BatchSettings& settings) {
   if (!problem.loss()->traits().kinked) return problem.lower_bound(zero.model.coef, zero.model.intercept)(0);
   Rise rise(problem, zero);
@@ -88,16 +87,17 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
     margin *= 0.1;
     t = rise.root(model.coef, t);
     if (t == 0.0) {  // not a direction that tells the classes apart: that of certain points does
-      const Objective certain = problem.with_spreads_times(0.0);
+      const LocalObjective certain = problem.with_spreads_times(0.0);
       const bool small = supports_interior_point(problem) && problem.n_features() <= interior_point_features;
-      const Result run = (small ? run_interior_point : run_lbfgs)(certain, moments(certain), model, settings);
+      Method& search = small ? run_interior_point : run_lbfgs;
+      const Result run = search(certain, certain.moments(), model, settings);
       lower = std::max(lower, run.lower_bound(0));
       model = run.model;
       t = rise.root(model.coef, t);
       if (t == 0.0) break;
     }
-    const Objective smaller = problem.with_spreads_times((1.0 - margin) * t);
-    const Result run = run_lbfgs(smaller, moments(smaller), model, settings);
+    const LocalObjective smaller = problem.with_spreads_times((1.0 - margin) * t);
+    const Result run = run_lbfgs(smaller, smaller.moments(), model, settings);
     lower = std::max(lower, run.lower_bound(0));
     model = run.model;
     if (zero.objective(0) - lower <= settings.tolerance * lower) break;
@@ -106,7 +106,7 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
 }
 
 /// The same for one problem; whether the result is now w = 0, and the minimum. It is w = 0 also where that is better.
-bool take_zero_model(const Objective& problem, const BatchSettings& settings, Result& result) {
+bool take_zero_model(const LocalObjective& problem, const BatchSettings& settings, Result& result) {
   constexpr double rounding = 1e-15;
   LinearModel zero(1, problem.n_features());
   zero.intercept = problem.exact_bias(zero.coef, zero.intercept);
@@ -131,7 +131,7 @@ bool take_zero_model(const Objective& problem, const BatchSettings& settings, Re
 
 }  // namespace
 
-void take_zero_models(const Objective& objective, const BatchSettings& settings, Result& result) {
+void take_zero_models(const LocalObjective& objective, const BatchSettings& settings, Result& result) {
   const Vector at_zero = objective.value_at_zero();
   bool any = false;
   for (Index k = 0; k < objective.n_problems(); ++k) {

@@ -2,7 +2,7 @@
 /// The minimum at w = 0 (spec A.6), where spreads have a kink and no gradient vanishes. Private to the batch solvers.
 #pragma once
 
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 #include "halosvm/solver.hpp"
 
 namespace halosvm {
@@ -14,6 +14,6 @@ namespace halosvm {
 /// spreads grow to where w = 0 becomes the best, that minimum grows to J(0). Its smooth dual bound is within reach of
 /// any solver.
 /// \param settings their tolerance counts.
-void take_zero_models(const Objective& objective, const BatchSettings& settings, Result& result);
+void take_zero_models(const LocalObjective& objective, const BatchSettings& settings, Result& result);
 
 }  // namespace halosvm

@@ -28,6 +28,7 @@ void bind_normal(py::module_& module);
 void bind_objective(py::module_& module);
 void bind_solver(py::module_& module);
 void bind_subspace(py::module_& module);
+void bind_summed_objective(py::module_& module);
 
 /// A C-contiguous, aligned float64 array; pybind11 converts anything else.
 using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;

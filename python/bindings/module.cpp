@@ -9,6 +9,7 @@ PYBIND11_MODULE(HALOSVM_MODULE, module, pybind11::mod_gil_not_used()) {
   bind_loss(module);
   bind_gaussians(module);
   bind_subspace(module);
+  bind_summed_objective(module);
   bind_empirical_bayes(module);
   bind_kernel(module);
   bind_objective(module);

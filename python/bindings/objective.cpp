@@ -10,7 +10,7 @@ namespace {
 
 PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16_t, py::array::c_style>& labels,
                            Index n_problems, const std::optional<Doubles>& sample_weight, double lam,
-                           const std::string& loss, bool fit_intercept, int n_threads) {
+                           const std::string& loss, bool fit_intercept, int n_threads, bool is_part) {
   require_ndim(labels, "labels", 1);
   check::same_size("labels", labels.shape(0), "X", data.view.n_samples(), "rows");
   std::vector<py::object> owners = data.owners;
@@ -22,12 +22,12 @@ PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16
     owners.push_back(*sample_weight);
     weights = sample_weight->data();
   }
-  return {Objective(data.view, {labels.data(), n_problems}, weights, lam, make_loss(loss), fit_intercept,
-                    interruptible(n_threads)),
+  return {LocalObjective(data.view, {labels.data(), n_problems}, weights, lam, make_loss(loss), fit_intercept,
+                    interruptible(n_threads), is_part ? Classes::some : Classes::all),
           std::move(owners)};
 }
 
-void check_shapes(const Objective& objective, const ConstMatrixRef& W, Index intercepts) {
+void check_shapes(const LocalObjective& objective, const ConstMatrixRef& W, Index intercepts) {
   check::same_size("coef", W.rows(), "objective", objective.n_problems(), "problems");
   check::same_size("coef", W.cols(), "objective", objective.n_features(), "features");
   check::same_size("intercept", intercepts, "objective", objective.n_problems(), "problems");
@@ -39,12 +39,27 @@ void bind_objective(py::module_& module) {
   py::class_<PyObjective>(module, "Objective", "lam/2 |w|^2 + sum_i c_i loss(m_i, s_i) for one or several problems.")
       .def(py::init(&make_objective), py::arg("data"), py::arg("labels"), py::arg("n_problems"),
            py::arg("sample_weight"), py::arg("lam"), py::arg("loss") = "expected_hinge",
-           py::arg("fit_intercept") = true, py::arg("n_threads") = 0)
+           py::arg("fit_intercept") = true, py::arg("n_threads") = 0, py::kw_only(), py::arg("is_part") = false)
+      .def(
+          "__call__",
+          [](const PyObjective& self, const Matrix& W, const Vector& b, double floor) {
+            check_shapes(self.objective, W, b.size());
+            Evaluation out(W.rows(), W.cols());
+            const py::gil_scoped_release release;
+            self.objective.evaluate(W, b, floor, out);
+            return out;
+          },
+          py::arg("W"), py::arg("b"), py::arg("floor") = 0.0)
+      .def("moments",
+           [](const PyObjective& self) {
+             const py::gil_scoped_release release;
+             return self.objective.moments();
+           })
       .def(
           "value_and_gradient",
           [](const PyObjective& self, const Matrix& W, const Vector& b) {
             check_shapes(self.objective, W, b.size());
-            Gradient out(W.rows(), W.cols());
+            Evaluation out(W.rows(), W.cols());
             {
               const py::gil_scoped_release release;
               self.objective.value_and_gradient(W, b, out);
@@ -57,7 +72,7 @@ void bind_objective(py::module_& module) {
           [](const PyObjective& self, const Matrix& W, const Vector& b, const Matrix& V, const Vector& v0) {
             check_shapes(self.objective, W, b.size());
             check_shapes(self.objective, V, v0.size());
-            Gradient out(W.rows(), W.cols());
+            Evaluation out(W.rows(), W.cols());
             {
               const py::gil_scoped_release release;
               self.objective.hessian_vector(W, b, V, v0, out);

@@ -11,8 +11,12 @@
 namespace halosvm::bindings {
 
 struct PyObjective {
-  Objective objective;
+  LocalObjective objective;
   std::vector<py::object> owners;
+};
+
+struct PySummedObjective {
+  SummedObjective objective;
 };
 
 }  // namespace halosvm::bindings

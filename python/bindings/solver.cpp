@@ -37,13 +37,13 @@ std::function<void(const Progress&)> reporter(const py::object& report) {
   };
 }
 
-/// Binds a solver that reads all examples in each iteration.
-template <class Solver>
+/// Binds a solver that reads all examples in each iteration. \tparam Held what holds the objective.
+template <class Held, class Solver>
 void bind_batch(py::module_& module, const char* name, Solver solver, const char* doc) {
   const BatchSettings defaults;
   module.def(
       name,
-      [solver](const PyObjective& objective, const Matrix& coef, const Vector& intercept, Index max_iterations,
+      [solver](const Held& objective, const Matrix& coef, const Vector& intercept, Index max_iterations,
                double tolerance, const py::object& report) {
         const BatchSettings settings{max_iterations, tolerance, reporter(report)};
         const LinearModel start = model_of(coef, intercept);
@@ -82,14 +82,15 @@ void bind_solver(py::module_& module) {
              py::arg("max_steps") = defaults.max_steps, py::arg("tolerance") = defaults.tolerance,
              py::arg("averaging") = "weighted", py::arg("seed") = defaults.seed, py::arg("report") = py::none(),
              "Stochastic gradient descent from (coef, intercept).");
-  bind_batch(
-      module, "minimize",
-      [](const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-        return minimize(objective, start, settings);
-      },
-      "The solver that suits the objective.");
-  bind_batch(module, "minimize_lbfgs", &minimize_lbfgs, "L-BFGS.");
-  bind_batch(module, "minimize_interior_point", &minimize_interior_point, "Primal-dual interior-point method.");
+  const auto best = [](const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+    return minimize(objective, start, settings);
+  };
+  bind_batch<PyObjective>(module, "minimize", best, "The solver that suits the objective.");
+  bind_batch<PySummedObjective>(module, "minimize", best, "The solver that suits the objective.");
+  bind_batch<PyObjective>(module, "minimize_lbfgs", &minimize_lbfgs, "L-BFGS.");
+  bind_batch<PySummedObjective>(module, "minimize_lbfgs", &minimize_lbfgs, "L-BFGS.");
+  bind_batch<PyObjective>(module, "minimize_interior_point", &minimize_interior_point,
+                          "Primal-dual interior-point method.");
   module.def("sgd_row", &sgd_row, py::arg("seed"), py::arg("draw"), py::arg("n_rows"),
              "The row that one draw of a run reads.");
 }

@@ -1,7 +1,7 @@
 # Types of the compiled core; private, may change at any time. In step with python/bindings.
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypedDict, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypedDict, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,7 +170,11 @@ class Objective:
         loss: str = "expected_hinge",
         fit_intercept: bool = True,
         n_threads: int = 0,
+        *,
+        is_part: bool = False,
     ) -> None: ...
+    def __call__(self, W: _Doubles, b: _Doubles, floor: float = 0.0) -> Evaluation: ...
+    def moments(self) -> Moments: ...
     def value_and_gradient(
         self, W: _Doubles, b: _Doubles
     ) -> tuple[_Doubles, _Doubles, _Doubles]: ...
@@ -179,6 +183,57 @@ class Objective:
     ) -> tuple[_Doubles, _Doubles]: ...
     def exact_bias(self, W: _Doubles) -> _Doubles: ...
     def lower_bound(self, W: _Doubles, b: _Doubles) -> _Doubles: ...
+
+# summed_objective
+class Evaluation:
+    def __init__(
+        self,
+        *,
+        value: _Doubles,
+        slope: _Doubles,
+        square: _Doubles,
+        dual: _Doubles,
+        dual_positive: _Doubles,
+        dual_size: _Doubles,
+        curvature: _Doubles,
+        coef: _Doubles,
+        intercept: _Doubles,
+    ) -> None: ...
+    value: _Doubles
+    slope: _Doubles
+    square: _Doubles
+    dual: _Doubles
+    dual_positive: _Doubles
+    dual_size: _Doubles
+    curvature: _Doubles
+    coef: _Doubles
+    intercept: _Doubles
+
+class Moments:
+    def __init__(
+        self, *, mean: _Doubles, centre: _Doubles, variance: _Doubles, widest: _Doubles = ...
+    ) -> None: ...
+    mean: _Doubles
+    centre: _Doubles
+    variance: _Doubles
+    widest: _Doubles
+
+class _Part(Protocol):
+    def __call__(self, W: _Doubles, b: _Doubles, floor: float, /) -> Evaluation: ...
+    def moments(self) -> Moments: ...
+
+class SummedObjective:
+    def __init__(
+        self,
+        parts: Sequence[_Part],
+        *,
+        weights: Sequence[float],
+        n_problems: int,
+        n_features: int,
+        lam: float,
+        loss: str = "expected_hinge",
+        fit_intercept: bool = True,
+    ) -> None: ...
 
 # solvers
 class Result(TypedDict):
@@ -207,7 +262,7 @@ def minimize_sgd(
     report: Callable[[int, float, float], None] | None = None,
 ) -> Result: ...
 def minimize(
-    objective: Objective,
+    objective: Objective | SummedObjective,
     *,
     coef: _Doubles,
     intercept: _Doubles,
@@ -216,7 +271,7 @@ def minimize(
     report: Callable[[int, float, float], None] | None = None,
 ) -> Result: ...
 def minimize_lbfgs(
-    objective: Objective,
+    objective: Objective | SummedObjective,
     *,
     coef: _Doubles,
     intercept: _Doubles,

@@ -50,7 +50,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     loss : str, default="expected_hinge"
         - "expected_hinge": of SVM-GSU, as above.
         - "hinge" ignores the covariances: the linear support vector machine on the means.
-        - "expected_squared_hinge": :math:`E \max(0, 1 - y f(X))^2`, smooth everywhere; outliers count
+        - "expected_squared_hinge": :math:`E \max(0, 1 - y f(X))^2`, smooth; outliers count
           by their square. Without errors it is `LinearSVC` with an intercept that is not
           regularised.
         - "expected_logistic": :math:`E \log(1 + \exp(-y f(X)))`, within 4e-5; without errors it is

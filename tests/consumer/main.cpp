@@ -46,7 +46,7 @@ void fit_and_print(const Examples& examples) {
   data.check("means", {});
   covariances->check("stds", {});
 
-  const halosvm::Objective objective(data, {examples.labels.data(), 1}, nullptr, 0.05,
+  const halosvm::LocalObjective objective(data, {examples.labels.data(), 1}, nullptr, 0.05,
                                      halosvm::make_loss("expected_hinge"), true, {});
   halosvm::SgdSettings settings;
   settings.batch_size = 4;

@@ -11,11 +11,11 @@
 #include <vector>
 
 using halosvm::Averaging;
-using halosvm::Gradient;
+using halosvm::Evaluation;
 using halosvm::Index;
 using halosvm::LinearModel;
 using halosvm::Matrix;
-using halosvm::Objective;
+using halosvm::LocalObjective;
 using halosvm::Result;
 using halosvm::SgdSettings;
 using halosvm::Table;
@@ -52,24 +52,24 @@ TEST_CASE("blocks add up to value and gradient without the regulariser, and allo
     for (const Index problems : {1, 3}) {
       Problem problem(batch, problems, 21);
       problem.add_random_weights(22);
-      const Objective objective = problem.objective();
+      const LocalObjective objective = problem.objective();
       const Point at(problems, 3, random);
-      Gradient whole(problems, 3);
-      Objective::Workspace work(objective, 9, problems);
+      Evaluation whole(problems, 3);
+      LocalObjective::Workspace work(objective, 9, problems);
       const auto add_all = [&] {
         objective.add_block({0, 9}, 0, at.W, at.b, 1.0, work, whole);
         objective.add_block({9, 5}, 0, at.W, at.b, 1.0, work, whole);
       };
       CHECK(oracle::allocations_in(add_all) == 0);
-      Gradient want = evaluate(objective, at.W, at.b);
+      Evaluation want = evaluate(objective, at.W, at.b);
       want.value -= 0.5 * problem.lam * at.W.rowwise().squaredNorm();
       want.coef -= problem.lam * at.W;
       CHECK(difference(whole, want) < 1e-14);
 
       // One problem alone, a list of rows with a repetition, and a scale.
       const Index k = problems - 1;
-      Gradient some(1, 3);
-      Objective::Workspace small(objective, 5, 1);
+      Evaluation some(1, 3);
+      LocalObjective::Workspace small(objective, 5, 1);
       CHECK(oracle::allocations_in([&] {
               objective.add_block({0, 5, list}, k, at.W.middleRows(k, 1), at.b.segment(k, 1), 2.5, small, some);
             }) == 0);
@@ -97,11 +97,11 @@ TEST_CASE("blocks of wide data allocate nothing either") {
       std::make_shared<halosvm::LowRankCovariances>(Table(stds.data(), 4 * d, 2), 4, d, Table(stds.data(), 4, d))};
   for (const auto& kind : kinds) {
     CAPTURE(kind->kind());
-    const Objective objective(halosvm::Gaussians(Table(means.data(), 4, d), kind), {codes.data(), 3}, nullptr, 1.0,
+    const LocalObjective objective(halosvm::Gaussians(Table(means.data(), 4, d), kind), {codes.data(), 3}, nullptr, 1.0,
                               halosvm::make_loss("expected_hinge"), true, {});
     for (const Index problems : {1, 3}) {
-      Objective::Workspace work(objective, 4, problems);
-      Gradient sum(problems, d);
+      LocalObjective::Workspace work(objective, 4, problems);
+      Evaluation sum(problems, d);
       const Matrix W = Matrix::Constant(problems, d, 1e-3);
       const Vector b = Vector::Zero(problems);
       CHECK(oracle::allocations_in([&] { objective.add_block({0, 4}, 0, W, b, 1.0, work, sum); }) == 0);

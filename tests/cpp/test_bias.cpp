@@ -1,5 +1,5 @@
-// Objective::exact_bias, the bias that minimises J for fixed coefficients.
-#include "halosvm/objective.hpp"
+// LocalObjective::exact_bias, the bias that minimises J for fixed coefficients.
+#include "halosvm/local_objective.hpp"
 #include "oracle/problem.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 
 using halosvm::Index;
 using halosvm::Matrix;
-using halosvm::Objective;
+using halosvm::LocalObjective;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::BatchMaker;
@@ -49,7 +49,7 @@ class Line {
     halosvm::Execution execution;
     execution.n_threads = n_threads;
     const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(stds_.data(), n, 1, true), 1);
-    const Objective objective(halosvm::Gaussians(Table(scores_.data(), n, 1), covariances), {codes_.data(), 1},
+    const LocalObjective objective(halosvm::Gaussians(Table(scores_.data(), n, 1), covariances), {codes_.data(), 1},
                               weights_.data(), 1.0, halosvm::make_loss(loss), true, execution);
     return objective.exact_bias(Matrix::Ones(1, 1), Vector::Constant(1, guess))(0);
   }
@@ -291,10 +291,10 @@ TEST_CASE("the bias of very many examples is exact enough for the certificate") 
   const std::vector<double> equal(n, 0.7);
   for (const auto& stds : {different, equal}) {
     const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(stds.data(), n, 1, true), 1);
-    const Objective objective(halosvm::Gaussians(Table(scores.data(), n, 1), covariances), {codes.data(), 1}, nullptr,
+    const LocalObjective objective(halosvm::Gaussians(Table(scores.data(), n, 1), covariances), {codes.data(), 1}, nullptr,
                               1.0, halosvm::make_loss("expected_hinge"), true, {});
     const Vector b = objective.exact_bias(Matrix::Ones(1, 1), Vector::Zero(1));
-    halosvm::Gradient at(1, 1);
+    halosvm::Evaluation at(1, 1);
     objective.value_and_gradient(Matrix::Ones(1, 1), b, at);
     CHECK(std::abs(at.intercept(0)) < 1e-10);
   }

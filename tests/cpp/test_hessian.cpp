@@ -1,4 +1,4 @@
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 #include "oracle/errors.hpp"
 #include "oracle/gradients.hpp"
 #include "oracle/problem.hpp"
@@ -7,10 +7,10 @@
 
 #include <vector>
 
-using halosvm::Gradient;
+using halosvm::Evaluation;
 using halosvm::Index;
 using halosvm::Matrix;
-using halosvm::Objective;
+using halosvm::LocalObjective;
 using halosvm::Vector;
 using oracle::Point;
 using oracle::Problem;
@@ -19,7 +19,7 @@ namespace {
 
 /// The largest difference between the columns of the matrix and Hessian-vector products, relative to the largest entry.
 /// \param centre means are seen from there: the direction (v, v0) there is (v, v0 - v'centre) in (w, b).
-double difference_from_products(const Objective& objective, const Point& at, const Vector& centre) {
+double difference_from_products(const LocalObjective& objective, const Point& at, const Vector& centre) {
   const Index d = objective.n_features();
   const Matrix lower = objective.hessian(at.W, at.b, centre);
   const Matrix full = lower.selfadjointView<Eigen::Lower>();
@@ -33,7 +33,7 @@ double difference_from_products(const Objective& objective, const Point& at, con
     } else {
       v0(0) = 1.0;
     }
-    Gradient product(1, d);
+    Evaluation product(1, d);
     objective.hessian_vector(at.W, at.b, V, v0, product);
     const Vector w_part = product.coef.row(0).transpose() - product.intercept(0) * centre;
     worst = std::max(worst, (full.col(j).head(d) - w_part).cwiseAbs().maxCoeff());
@@ -71,14 +71,14 @@ TEST_CASE("the Hessian of some of the examples is that of an objective made of t
     rows.push_back(i);
     part.weights[static_cast<std::size_t>(i)] = 1.0;
   }
-  const Objective sampled = problem.objective().sampled(rows);
-  const Objective expected = part.objective();
+  const LocalObjective sampled = problem.objective().sampled(rows);
+  const LocalObjective expected = part.objective();
   const Point at(1, 3, random);
   CHECK(sampled.n_samples() == 14);
   const Matrix hessian = sampled.hessian(at.W, at.b, Vector::Zero(3));
   CHECK((hessian - expected.hessian(at.W, at.b, Vector::Zero(3))).cwiseAbs().maxCoeff() < 1e-13);
-  Gradient one(1, 3);
-  Gradient other(1, 3);
+  Evaluation one(1, 3);
+  Evaluation other(1, 3);
   sampled.value_and_gradient(at.W, at.b, one);
   expected.value_and_gradient(at.W, at.b, other);
   CHECK(oracle::relative_error(one.value(0), other.value(0)) < 1e-14);
@@ -91,11 +91,11 @@ TEST_CASE("one problem of several is what it is alone") {
   oracle::Random random(3);
   const Problem problem(oracle::BatchMaker<double>(50, 3, 92).diagonal(false), 3, 18);
   const Point at(3, 3, random);
-  Gradient all(3, 3);
+  Evaluation all(3, 3);
   problem.objective().value_and_gradient(at.W, at.b, all);
   for (Index k = 0; k < 3; ++k) {
-    const Objective single = problem.objective().only(k);
-    Gradient one(1, 3);
+    const LocalObjective single = problem.objective().only(k);
+    Evaluation one(1, 3);
     single.value_and_gradient(at.W.row(k), at.b.segment(k, 1), one);
     CHECK(oracle::relative_error(one.value(0), all.value(k)) < 1e-14);
     CHECK((one.coef.row(0) - all.coef.row(k)).norm() < 1e-14);

@@ -1,5 +1,5 @@
-// Objective::lower_bound, the certificate, and Objective::smoothed, which it is made of.
-#include "halosvm/objective.hpp"
+// LocalObjective::lower_bound, the certificate, and LocalObjective::smoothed, which it is made of.
+#include "halosvm/local_objective.hpp"
 #include "oracle/gradients.hpp"
 #include "oracle/problem.hpp"
 
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-using halosvm::Gradient;
+using halosvm::Evaluation;
 using halosvm::Index;
 using halosvm::Matrix;
-using halosvm::Objective;
+using halosvm::LocalObjective;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::Batch;
@@ -64,7 +64,7 @@ TEST_CASE("the lower bound is never above the optimum, and meets it at the optim
         const DenseObjective dense = problem.dense();
         const RealVector best = dense.minimiser(one.all_uncertain ? 0 : 1e-7L);
         const auto optimum = static_cast<double>(dense.value(best));  // at most 4e-8 above the true one
-        const Objective objective = problem.objective();
+        const LocalObjective objective = problem.objective();
 
         const Matrix w = best.head(2).cast<double>().transpose();
         for (int i = 0; i < 40; ++i) {
@@ -96,8 +96,8 @@ TEST_CASE("a smoothed objective has sqrt(s^2 + floor^2) for its spreads, also wh
     const Point at(1, 3, random);
     DenseObjective dense = problem.dense();
     dense.floor = 0.3L;
-    const Objective smooth = problem.objective().smoothed(0.3);
-    const Gradient got = evaluate(smooth, at.W, at.b);
+    const LocalObjective smooth = problem.objective().smoothed(0.3);
+    const Evaluation got = evaluate(smooth, at.W, at.b);
     const RealVector u = joined(at.W.row(0).transpose(), at.b(0));
     CHECK(oracle::relative_error(got.value(0), dense.value(u)) < 1e-14);
     CHECK(difference(got, 0, dense.differenced_gradient(u)) < 1e-11);

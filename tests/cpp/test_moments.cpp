@@ -1,4 +1,3 @@
-#include "halosvm/moments.hpp"
 #include "oracle/problem.hpp"
 
 #include <doctest/doctest.h>
@@ -26,11 +25,11 @@ TEST_CASE("moments are the weighted mean and the variance of Gaussians about it,
           variance += c(i) * (problem.X.row(i).transpose() - centre).cwiseAbs2();
           if (loss != "hinge") variance += c(i) * batch.dense[static_cast<std::size_t>(i)].diagonal();
         }
-        const halosvm::Moments got = moments(problem.objective());
+        const halosvm::Moments got = problem.objective().moments();
         CHECK((got.mean - mean).norm() < 1e-14);
         CHECK((got.centre - centre).norm() < 1e-14);
         CHECK((got.variance - variance).norm() < 1e-13);
-        const halosvm::Moments parallel = moments(problem.objective(4));
+        const halosvm::Moments parallel = problem.objective(4).moments();
         CHECK(parallel.mean == got.mean);
         CHECK(parallel.variance == got.variance);
       }
@@ -40,7 +39,7 @@ TEST_CASE("moments are the weighted mean and the variance of Gaussians about it,
 
 TEST_CASE("variances of data far from the origin do not cancel") {
   Problem problem(oracle::BatchMaker<double>(500, 2, 111).zero(), 1, 52);
-  const Vector near = moments(problem.objective()).variance;
+  const Vector near = problem.objective().moments().variance;
   problem.X.array() += 0x1p30;
-  CHECK((moments(problem.objective()).variance - near).norm() < 1e-6);
+  CHECK((problem.objective().moments().variance - near).norm() < 1e-6);
 }

@@ -1,4 +1,4 @@
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 #include "oracle/errors.hpp"
 #include "oracle/gradients.hpp"
 #include "oracle/normal_quadrature.hpp"
@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-using halosvm::Gradient;
+using halosvm::Evaluation;
 using halosvm::Index;
 using halosvm::Matrix;
-using halosvm::Objective;
+using halosvm::LocalObjective;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::all_batches;
@@ -42,9 +42,9 @@ void check_against_dense(const Problem& problem, oracle::Random& random) {
   CAPTURE(problem.fit_intercept);
   const Point at = oracle::smooth_point(problem, random);
   const Point direction(problem.n_problems, problem.d(), random);
-  const Objective objective = problem.objective();
-  const Gradient gradient = evaluate(objective, at.W, at.b);
-  const Gradient product = times_hessian(objective, at, direction);
+  const LocalObjective objective = problem.objective();
+  const Evaluation gradient = evaluate(objective, at.W, at.b);
+  const Evaluation product = times_hessian(objective, at, direction);
   for (Index k = 0; k < problem.n_problems; ++k) {
     const DenseObjective dense = problem.dense(k);
     const RealVector u = joined(at.W.row(k).transpose(), at.b(k));
@@ -102,8 +102,8 @@ TEST_CASE("value and gradient are right over many blocks, and the same to the la
       problem.add_random_weights(10);
       const Point at(problems, 4, random);
       const Point direction(problems, 4, random);
-      const Gradient gradient = evaluate(problem.objective(1), at.W, at.b);
-      const Gradient product = times_hessian(problem.objective(1), at, direction);
+      const Evaluation gradient = evaluate(problem.objective(1), at.W, at.b);
+      const Evaluation product = times_hessian(problem.objective(1), at, direction);
       const Vector bias = problem.objective(1).exact_bias(at.W, at.b);
       const Vector bound = problem.objective(1).lower_bound(at.W, bias);
       for (Index k = 0; k < problems; ++k) {
@@ -113,7 +113,7 @@ TEST_CASE("value and gradient are right over many blocks, and the same to the la
       }
       for (const int n_threads : {2, 4}) {
         CAPTURE(n_threads);
-        const Objective objective = problem.objective(n_threads);
+        const LocalObjective objective = problem.objective(n_threads);
         CHECK(same_bits(evaluate(objective, at.W, at.b), gradient));
         CHECK(same_bits(times_hessian(objective, at, direction), product));
         CHECK(objective.exact_bias(at.W, at.b) == bias);
@@ -132,7 +132,7 @@ TEST_CASE("loss, gradient and Hessian of one example have the golden values of t
   const std::vector<std::int16_t> codes = {0, 1};
   const double lam = 1e-3;
   const auto full = std::make_shared<halosvm::FullCovariances>(Table(matrices.data(), 6, 3), 2);
-  const Objective objective(halosvm::Gaussians(Table(means.data(), 2, 3), full), {codes.data(), 1}, nullptr, lam,
+  const LocalObjective objective(halosvm::Gaussians(Table(means.data(), 2, 3), full), {codes.data(), 1}, nullptr, lam,
                             halosvm::make_loss("expected_hinge"), true, {});
   oracle::Random random(0);
   Point at(1, 3, random);
@@ -141,8 +141,8 @@ TEST_CASE("loss, gradient and Hessian of one example have the golden values of t
   Point direction = at;
   direction.W.setOnes();
   direction.b.setOnes();
-  const Gradient gradient = evaluate(objective, at.W, at.b);
-  const Gradient product = times_hessian(objective, at, direction);
+  const Evaluation gradient = evaluate(objective, at.W, at.b);
+  const Evaluation product = times_hessian(objective, at, direction);
   const auto half = [](double x) { return doctest::Approx(0.5 * x).epsilon(1e-13).scale(0.0); };
   CHECK(gradient.value(0) - 0.5 * lam * 5.25 == half(1.5507692989018125));
   CHECK(gradient.intercept(0) == half(0.70408646946727405));
@@ -160,7 +160,7 @@ TEST_CASE("at w = 0 all spreads vanish and the gradient is that of the hinge") {
     CAPTURE(batch.name);
     const Problem problem(batch, 1, 12);
     const DenseObjective dense = problem.dense();
-    const Gradient at = evaluate(problem.objective(), Matrix::Zero(1, 3), Vector::Zero(1));
+    const Evaluation at = evaluate(problem.objective(), Matrix::Zero(1, 3), Vector::Zero(1));
     CHECK(at.value(0) == doctest::Approx(1.0).epsilon(1e-15));
     CHECK((at.coef.transpose() + problem.X.transpose() * dense.c.cwiseProduct(dense.y)).norm() < 1e-15);
     CHECK(std::abs(at.intercept(0) + dense.c.dot(dense.y)) < 1e-15);
@@ -178,11 +178,11 @@ TEST_CASE("a matrix that is indefinite by rounding counts as certain where w'Sw 
   const std::vector<double> matrices = {1.0, 0.0, 0.0, -1e-9, 1.0, 0.0, 0.0, 1.0};
   const std::vector<std::int16_t> codes = {0, 1};
   const auto full = std::make_shared<halosvm::FullCovariances>(Table(matrices.data(), 4, 2), 2);
-  const Objective objective(halosvm::Gaussians(Table(means.data(), 2, 2), full), {codes.data(), 1}, nullptr, 0.5,
+  const LocalObjective objective(halosvm::Gaussians(Table(means.data(), 2, 2), full), {codes.data(), 1}, nullptr, 0.5,
                             halosvm::make_loss("expected_hinge"), true, {});
   Matrix w(1, 2);
   w << 0.0, 3.0;
-  const Gradient at = evaluate(objective, w, Vector::Zero(1));
+  const Evaluation at = evaluate(objective, w, Vector::Zero(1));
   // m = 1 - 3 < 0 and s = 0 for the first example, m = 0.1 and s = 3 for the second.
   const real second = oracle::expected_hinge_by_quadrature(real{1} - 3 * real{0.3}, 3).value;
   CHECK(oracle::relative_error(at.value(0), real{0.25} * 9 + second / 2) < 1e-14);
@@ -238,7 +238,7 @@ TEST_CASE("labels, weights and regularisation that make no sense are named") {
   const double means[1] = {};
   const auto empty = std::make_shared<halosvm::ZeroCovariances>(0, 2);
   CHECK(oracle::error_of([&] {
-          Objective(halosvm::Gaussians(Table(means, 0, 2), empty), {nullptr, 1}, nullptr, 1.0,
+          LocalObjective(halosvm::Gaussians(Table(means, 0, 2), empty), {nullptr, 1}, nullptr, 1.0,
                     halosvm::make_loss("hinge"), true, {});
         }) == "data must have at least one row and one column");
 }

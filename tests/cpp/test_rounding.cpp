@@ -52,7 +52,7 @@ TEST_CASE("means that share a large offset have the model of the same means with
   std::vector<double> far = near;
   for (double& x : far) x += 0x1p20;  // exactly
   const auto fit = [&](const std::vector<double>& means) {
-    const Objective objective({Table(means.data(), n, d), std::make_shared<ZeroCovariances>(n, d)}, {codes.data(), 1},
+    const LocalObjective objective({Table(means.data(), n, d), std::make_shared<ZeroCovariances>(n, d)}, {codes.data(), 1},
                               nullptr, 1e-3, make_loss("hinge"), true, {});
     return minimize(objective, LinearModel(1, d), BatchSettings{});
   };
@@ -85,7 +85,7 @@ TEST_CASE("a few factors of ragged rank are not taken for certain examples") {
       std::make_shared<LowRankCovariances>(Table(factors.data(), 1, uncertain * d), offsets.data(), n, d);
   CHECK_FALSE(covariances->certain());
   CHECK(covariances->row_bytes() > 0);
-  const Objective objective({Table(means.data(), n, d), covariances}, {codes.data(), 1}, nullptr, 1e-2,
+  const LocalObjective objective({Table(means.data(), n, d), covariances}, {codes.data(), 1}, nullptr, 1e-2,
                             make_loss("expected_hinge"), true, {});
   const Result interior = minimize_interior_point(objective, LinearModel(1, d), {});
   BatchSettings many;

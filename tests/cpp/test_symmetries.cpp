@@ -1,5 +1,5 @@
 // Exact identities of the objective: what must not change when data are scaled, turned, renamed or repeated.
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 #include "oracle/gradients.hpp"
 #include "oracle/normal_quadrature.hpp"
 #include "oracle/problem.hpp"
@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-using halosvm::Gradient;
+using halosvm::Evaluation;
 using halosvm::Index;
 using halosvm::Matrix;
 using halosvm::Table;
@@ -38,7 +38,7 @@ TEST_CASE("(w, b)'H(w, b) is the weighted sum of phi(z)/s, and J's own terms sat
     CAPTURE(batch.name);
     const Problem problem(batch, 1, 11);
     const Point at(1, 3, random);
-    const Gradient product = times_hessian(problem.objective(), at, at);
+    const Evaluation product = times_hessian(problem.objective(), at, at);
     const DenseObjective dense = problem.dense();
     const RealVector u = joined(at.W.row(0).transpose(), at.b(0));
     real want = real{problem.lam} * at.W.squaredNorm();
@@ -78,8 +78,8 @@ TEST_CASE(
       {std::make_shared<halosvm::IsotropicCovariances>(Table(t.data(), n, 1), d),
        std::make_shared<halosvm::FullCovariances>(Table(spheres.data(), n * d, d), n)}};
   for (const auto& group : groups) {
-    std::vector<Gradient> values;
-    std::vector<Gradient> products;
+    std::vector<Evaluation> values;
+    std::vector<Evaluation> products;
     for (const auto& covariances : group) {
       Problem problem(BatchMaker<double>(n, d, 1).zero(), 3, 13);
       problem.batch.covariances = covariances;
@@ -96,7 +96,7 @@ TEST_CASE(
   }
   Problem zero(BatchMaker<double>(n, d, 1).zero(), 3, 13);
   const Point at(3, d, random);
-  const Gradient expected = evaluate(zero.objective(), at.W, at.b);
+  const Evaluation expected = evaluate(zero.objective(), at.W, at.b);
   zero.loss = "hinge";
   CHECK(difference(expected, evaluate(zero.objective(), at.W, at.b)) < 1e-14);
 }
@@ -107,7 +107,7 @@ TEST_CASE("the hinge does not look at covariances") {
   problem.loss = "hinge";
   oracle::Random random(8);
   const Point at(1, 2, random);
-  const Gradient want = evaluate(problem.objective(), at.W, at.b);
+  const Evaluation want = evaluate(problem.objective(), at.W, at.b);
   problem.batch.covariances = std::make_shared<halosvm::DiagonalCovariances>(Table(variances.data(), 20, 2));
   CHECK(same_bits(evaluate(problem.objective(), at.W, at.b), want));
   CHECK((times_hessian(problem.objective(), at, at).coef - problem.lam * at.W).norm() == 0.0);
@@ -119,7 +119,7 @@ TEST_CASE("J is equivariant under scaling, rotation, shift and exchange of the l
   oracle::Random random(9);
   const Problem problem(BatchMaker<double>(n, d, 68).full(), 1, 15);
   const Point at(1, d, random);
-  const Gradient want = evaluate(problem.objective(), at.W, at.b);
+  const Evaluation want = evaluate(problem.objective(), at.W, at.b);
   const auto with_matrices = [&](const auto& transform) {
     std::vector<double> numbers;
     for (const Matrix& S : problem.batch.dense) {
@@ -136,27 +136,27 @@ TEST_CASE("J is equivariant under scaling, rotation, shift and exchange of the l
   Problem scaled = with_matrices([&](const Matrix& S) { return Matrix(c * c * S); });
   scaled.X *= c;
   scaled.lam *= c * c;
-  const Gradient of_scaled = evaluate(scaled.objective(), at.W / c, at.b);
+  const Evaluation of_scaled = evaluate(scaled.objective(), at.W / c, at.b);
   CHECK(std::abs(of_scaled.value(0) - want.value(0)) < 1e-14);
   CHECK((of_scaled.coef / c - want.coef).norm() < 1e-14);
 
   const Matrix Q = Eigen::HouseholderQR<Matrix>(random.normal_matrix(d, d)).householderQ();
   Problem rotated = with_matrices([&](const Matrix& S) { return Matrix(Q * S * Q.transpose()); });
   rotated.X = problem.X * Q.transpose();
-  const Gradient of_rotated = evaluate(rotated.objective(), at.W * Q.transpose(), at.b);
+  const Evaluation of_rotated = evaluate(rotated.objective(), at.W * Q.transpose(), at.b);
   CHECK(std::abs(of_rotated.value(0) - want.value(0)) < 1e-13);
   CHECK((of_rotated.coef * Q - want.coef).norm() < 1e-13);
 
   Problem shifted = problem;
   const Vector a = random.normal_vector(d);
   shifted.X.rowwise() += a.transpose();
-  const Gradient of_shifted = evaluate(shifted.objective(), at.W, at.b - at.W * a);
+  const Evaluation of_shifted = evaluate(shifted.objective(), at.W, at.b - at.W * a);
   CHECK(std::abs(of_shifted.value(0) - want.value(0)) < 1e-14);
   CHECK((of_shifted.coef - a.transpose() * of_shifted.intercept(0) - want.coef).norm() < 1e-14);
 
   Problem flipped = problem;
   for (auto& code : flipped.codes) code = static_cast<std::int16_t>(1 - code);
-  const Gradient of_flipped = evaluate(flipped.objective(), -at.W, -at.b);
+  const Evaluation of_flipped = evaluate(flipped.objective(), -at.W, -at.b);
   CHECK(std::abs(of_flipped.value(0) - want.value(0)) < 1e-15);
   CHECK((of_flipped.coef + want.coef).norm() < 1e-15);
 }
@@ -193,8 +193,8 @@ TEST_CASE("problem k of one against the rest is the binary problem of class k") 
   oracle::Random random(11);
   const Point at(4, 3, random);
   const Point direction(4, 3, random);
-  const Gradient gradient = evaluate(all.objective(), at.W, at.b);
-  const Gradient product = times_hessian(all.objective(), at, direction);
+  const Evaluation gradient = evaluate(all.objective(), at.W, at.b);
+  const Evaluation product = times_hessian(all.objective(), at, direction);
   for (Index k = 0; k < 4; ++k) {
     Problem one = all;
     one.n_problems = 1;
@@ -205,8 +205,8 @@ TEST_CASE("problem k of one against the rest is the binary problem of class k") 
     at_k.b = at.b.segment(k, 1);
     along_k.W = direction.W.row(k);
     along_k.b = direction.b.segment(k, 1);
-    const Gradient binary = evaluate(one.objective(), at_k.W, at_k.b);
-    const Gradient binary_product = times_hessian(one.objective(), at_k, along_k);
+    const Evaluation binary = evaluate(one.objective(), at_k.W, at_k.b);
+    const Evaluation binary_product = times_hessian(one.objective(), at_k, along_k);
     CHECK(std::abs(gradient.value(k) - binary.value(0)) < 1e-15);
     CHECK((gradient.coef.row(k) - binary.coef).norm() < 1e-14);
     CHECK((product.coef.row(k) - binary_product.coef).norm() < 1e-14);

@@ -18,6 +18,7 @@ namespace halosvm {
 /// Every pass yields a certificate: the dual variables of its gradient, scaled down on the heavier side (spec A.8).
 /// Where examples are certain, a spread floor is lowered step by step (spec A.7); the certificate is the dual bound of
 /// the hinge itself, which the floor only enters in second order. A minimum at w = 0 is proved separately.
+/// An objective whose examples are elsewhere takes evaluations alone, 8 to 30 and some for intercepts.
 /// \param start where to begin; coefficients of an earlier fit save passes.
 Result minimize_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 

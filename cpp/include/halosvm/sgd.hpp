@@ -2,7 +2,7 @@
 /// Stochastic gradient descent on mini-batches: Algorithm 1 of SVM-GSU (Tzelepis, Mezaris and Patras, 2018), corrected.
 #pragma once
 
-#include "halosvm/objective.hpp"
+#include "halosvm/local_objective.hpp"
 #include "halosvm/solver.hpp"
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SgdSettings {
 /// Minimises the objective from \p start. Certificates are computed after 1, 2, 4, 8, ... passes. One seed gives one
 /// result, whatever the number of threads; problems run on different threads.
 /// \throws std::invalid_argument for settings or a start that make no sense, Stopped when the caller stops the run.
-Result minimize(const Objective& objective, const LinearModel& start, const SgdSettings& settings);
+Result minimize(const LocalObjective& objective, const LinearModel& start, const SgdSettings& settings);
 
 /// The row that draw \p draw of a run reads: a hash of (seed, draw) scaled to 0 ... n_rows - 1. Any draw can be had
 /// without the ones before it, so rows can be fetched ahead and other languages can walk the same path.

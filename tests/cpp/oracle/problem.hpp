@@ -42,12 +42,12 @@ struct Problem {
   }
 
   /// Refers to this object's arrays.
-  halosvm::Objective objective(int n_threads = 1) const {
+  halosvm::LocalObjective objective(int n_threads = 1) const {
     halosvm::Execution execution;
     execution.n_threads = n_threads;
     return objective(execution);
   }
-  halosvm::Objective objective(const halosvm::Execution& execution) const {
+  halosvm::LocalObjective objective(const halosvm::Execution& execution) const {
     return {halosvm::Gaussians(Table(X.data(), n(), d()), batch.covariances),
             {codes.data(), n_problems},
             weights.empty() ? nullptr : weights.data(),
