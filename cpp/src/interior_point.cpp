@@ -1,9 +1,7 @@
 #include "halosvm/interior_point.hpp"
 
 #include "halosvm/check.hpp"
-#include "halosvm/covariance/full.hpp"
-#include "halosvm/covariance/low_rank.hpp"
-#include "halosvm/subspace.hpp"
+#include "covariance/factored.hpp"
 #include "factor.hpp"
 #include "newton_system.hpp"
 #include "method.hpp"
@@ -190,57 +188,6 @@ bool has_low_rank(const LocalObjective& objective) {
   return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
 }
 
-/// S_i of any kind as matrices of unit diagonal, in which small features are not lost beside large ones.
-/// \param deviations set to the roots of the diagonals, n_samples x n_features.
-std::vector<double> correlations(const LocalObjective& objective, Matrix& deviations) {
-  const Index d = objective.n_features();
-  const Covariances& covariances = objective.data().covariances();
-  Vector scratch(covariances.scratch_size({1, 1}));
-  std::vector<double> all(static_cast<std::size_t>(objective.n_samples() * d * d), 0.0);
-  for (Index i = 0; i < objective.n_samples(); ++i) {
-    MatrixMap matrix(all.data() + i * d * d, d, d);
-    covariances.add_weighted_matrices({i, 1}, Vector::Ones(1), matrix, scratch.data());
-    matrix.triangularView<Eigen::StrictlyUpper>() = matrix.transpose();
-    deviations.row(i) = matrix.diagonal().cwiseSqrt().transpose();
-    const Vector inverse = deviations.row(i).transpose().unaryExpr([](double s) { return s > 0.0 ? 1.0 / s : 0.0; });
-    matrix = inverse.asDiagonal() * matrix * inverse.asDiagonal();
-  }
-  return all;
-}
-
-/// A problem with covariances of any kind, by factors.
-class Factored {
- public:
-  explicit Factored(const LocalObjective& objective)
-      : deviations_(objective.n_samples(), objective.n_features()),
-        matrices_(correlations(objective, deviations_)),
-        factors_(truncate(FullCovariances(Table(matrices_.data(), objective.n_samples() * objective.n_features(),
-                                                objective.n_features()),
-                                          objective.n_samples()),
-                          1.0, objective.execution())),
-        values_(static_cast<std::size_t>(objective.n_features() * factors_.offsets().back())),
-        objective_(objective.on({objective.data().means(),
-                                 std::make_shared<LowRankCovariances>(
-                                     Table(values_.data(), 1, static_cast<Index>(values_.size())),
-                                     factors_.offsets().data(), objective.n_samples(), objective.n_features())})) {
-    factors_.write(values_.data());
-    double* row = values_.data();
-    for (Index i = 0; i < objective.n_samples(); ++i) {
-      const Index rank =
-          factors_.offsets()[static_cast<std::size_t>(i + 1)] - factors_.offsets()[static_cast<std::size_t>(i)];
-      for (Index j = 0; j < objective.n_features(); ++j, row += rank) VectorMap(row, rank) *= deviations_(i, j);
-    }
-  }
-  const LocalObjective& objective() const { return objective_; }
-
- private:
-  Matrix deviations_;
-  std::vector<double> matrices_;
-  SubspaceFactors factors_;
-  std::vector<double> values_;
-  LocalObjective objective_;
-};
-
 /// All attempts at one problem, first with all second-order terms, then cautiously. Spreads without cones take a third of
 /// the time, and lead nowhere where they are so large that w shuns some directions or all.
 class Attempts {
@@ -264,7 +211,8 @@ class Attempts {
     if (factored) {
       with_cones(objective);
     } else {
-      with_cones(Factored(objective).objective());
+      const Factored factors(objective.data().covariances(), objective.execution());
+      with_cones(objective.on({objective.data().means(), factors.covariances()}));
     }
   }
 

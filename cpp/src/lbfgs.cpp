@@ -332,10 +332,8 @@ bool has_all_classes(const LocalObjective& objective, const std::vector<Index>& 
 
 /// psi_mm at w = 0, b = 0, with a floor of 1 where the loss has a kink.
 double curvature_at_zero(const Loss& loss) {
-  const LossTraits& traits = loss.traits();
-  if (traits.smoothed != nullptr) return curvature_at_zero(*make_loss(traits.smoothed));
-  const double m = traits.margin;
-  const double s = traits.kinked ? 1.0 : 0.0;
+  const double m = loss.traits().margin;
+  const double s = loss.traits().kinked ? 1.0 : 0.0;
   double mm = 0.0;
   double ms = 0.0;
   double ss = 0.0;
@@ -356,7 +354,7 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
   if (n_problems == 1) {
     matrix = smooth.hessian(model.coef, model.intercept, about.centre);
   } else {
-    const double density = curvature_at_zero(*sample.loss());
+    const double density = curvature_at_zero(*smoothed_loss(sample.loss()));
     Evaluation at(n_problems, d);
     smooth.value_and_gradient(model.coef, model.intercept, at);
     scale = at.curvature;

@@ -1,8 +1,6 @@
 #include "halosvm/local_objective.hpp"
 
 #include "halosvm/check.hpp"
-#include "halosvm/covariance/scaled.hpp"
-#include "halosvm/covariance/zero.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -281,22 +279,17 @@ LocalObjective LocalObjective::on(Gaussians data) const {
 }
 
 LocalObjective LocalObjective::with_spreads_times(double factor) const {
-  std::shared_ptr<const Covariances> scaled;
-  if (factor > 0.0) {
-    scaled = std::make_shared<ScaledCovariances>(data_.shared_covariances(), factor * factor);
-  } else {
-    scaled = std::make_shared<ZeroCovariances>(data_.n_samples(), n_features());
-  }
-  return on({data_.means(), std::move(scaled)});
+  if (factor > 0.0) return on({data_.means(), scaled_covariances(data_.shared_covariances(), factor * factor)});
+  return on({data_.means(), no_covariances(data_.n_samples(), n_features())});
 }
 
 LocalObjective LocalObjective::smoothed(double floor) const {
   LocalObjective smooth = *this;
   if (!loss_->traits().kinked) return smooth;
   smooth.floor_ = floor;
-  if (const char* other = loss_->traits().smoothed) {
-    smooth.loss_ = make_loss(other);
-    smooth.data_ = Gaussians(data_.means(), std::make_shared<ZeroCovariances>(data_.n_samples(), n_features()));
+  smooth.loss_ = smoothed_loss(loss_);
+  if (!loss_->uses_spread()) {
+    smooth.data_ = Gaussians(data_.means(), no_covariances(data_.n_samples(), n_features()));
   }
   return smooth;
 }

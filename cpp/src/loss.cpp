@@ -35,6 +35,11 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
+std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss) {
+  const char* other = loss->traits().smoothed;
+  return other != nullptr ? make_loss(other) : std::move(loss);
+}
+
 std::shared_ptr<const Loss> make_loss(const std::string& name) {
   for (const auto& [known, loss] : table()) {
     if (known == name) return loss;

@@ -1,7 +1,6 @@
 #include "halosvm/local_objective.hpp"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 namespace halosvm {
@@ -98,7 +97,7 @@ Moments LocalObjective::moments() const {
     result.variance.array() += about.array().square() + 2.0 * about.array() * sums.head(d).array();
   }
   result.variance = result.variance.cwiseMax(0.0);
-  if (uses_spread() && data_.covariances().kind() == std::string("full")) result.widest = widest_deviations(*this);
+  if (uses_spread() && data_.covariances().cancels()) result.widest = widest_deviations(*this);
   return result;
 }
 

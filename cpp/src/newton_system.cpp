@@ -72,6 +72,7 @@ struct NewtonSystem::Memory {
 
 NewtonSystem::NewtonSystem(const LocalObjective& objective, Vector centre, bool with_cones)
     : objective_(objective),
+      loss_(smoothed_loss(objective.loss())),
       n_(objective.n_samples()),
       d_(objective.n_features()),
       block_(rows_of_block(d_)),

@@ -89,7 +89,7 @@ class NewtonSystem {
   void add_slopes(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, Index which, Memory& memory, Vector& sum);
 
   const LocalObjective& objective_;
-  std::shared_ptr<const Loss> loss_ = make_loss("expected_hinge");  ///< equals the hinge where s = 0
+  std::shared_ptr<const Loss> loss_;  ///< smooth where s > 0
   Index n_;
   Index d_;
   Index block_;

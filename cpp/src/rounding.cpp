@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <vector>
 
 namespace halosvm {
@@ -14,8 +13,8 @@ namespace {
 
 constexpr double unit = 0x1p-53;
 
-bool is_full(const LocalObjective& objective) {
-  return objective.uses_spread() && objective.data().covariances().kind() == std::string("full");
+bool cancels(const LocalObjective& objective) {
+  return objective.uses_spread() && objective.data().covariances().cancels();
 }
 
 /// Spreads |R'w| of single examples without cancellation.
@@ -24,7 +23,7 @@ class ExactSpread {
   explicit ExactSpread(const LocalObjective& problem)
       : covariances_(problem.data().covariances()),
         factors_(covariances_.factors()),
-        dense_(factors_ == nullptr && is_full(problem)),
+        dense_(factors_ == nullptr && cancels(problem)),
         d_(problem.n_features()),
         scratch_(std::max(d_, covariances_.scratch_size({1, 1}))) {
     if (dense_) matrix_.resize(d_, d_);
@@ -276,7 +275,7 @@ bool exact_value_pays(const LocalObjective& objective) {
   constexpr double most = 5e7;  // products
   const auto n = static_cast<double>(objective.n_samples());
   const auto d = static_cast<double>(objective.n_features());
-  if (is_full(objective)) return n * d * d <= most;
+  if (cancels(objective)) return n * d * d <= most;
   const Factors* factors = objective.all_certain() ? nullptr : objective.data().covariances().factors();
   const double columns = factors != nullptr ? static_cast<double>(total_rank(*factors, objective.n_samples())) : 0.0;
   return (n + columns) * d <= most;
@@ -285,7 +284,7 @@ bool exact_value_pays(const LocalObjective& objective) {
 bool exact_value_is_due(const LocalObjective& objective) {
   constexpr double most = 1e5;  // products
   const auto d = static_cast<double>(objective.n_features());
-  return is_full(objective) && static_cast<double>(objective.n_samples()) * d * d <= most;
+  return cancels(objective) && static_cast<double>(objective.n_samples()) * d * d <= most;
 }
 
 }  // namespace halosvm

@@ -1,7 +1,5 @@
 #include "span.hpp"
 
-#include "halosvm/covariance/low_rank.hpp"
-#include "halosvm/covariance/zero.hpp"
 #include "halosvm/interior_point.hpp"
 
 #include "linalg/qr.hpp"
@@ -82,7 +80,7 @@ Gaussians Span::project(const LocalObjective& objective) {
   means_.setZero(n, size);
   means_.leftCols(n).triangularView<Eigen::Lower>() = columns_.topLeftCorner(n, n).transpose();
   const Table means(means_.data(), n, size);
-  if (size == n) return {means, std::make_shared<ZeroCovariances>(n, size)};
+  if (size == n) return {means, no_covariances(n, size)};
 
   const Factors& factors = *objective.data().covariances().factors();
   factors_.reserve(static_cast<std::size_t>(size * (size - n)));
@@ -97,7 +95,7 @@ Gaussians Span::project(const LocalObjective& objective) {
     offsets_.push_back(first + factors.rank(i) - n);
   }
   const Table table(factors_.data(), 1, static_cast<Index>(factors_.size()));
-  return {means, std::make_shared<LowRankCovariances>(table, offsets_.data(), n, size)};
+  return {means, low_rank_covariances(table, offsets_.data(), n, size)};
 }
 
 LinearModel Span::out_of(const LinearModel& model) const {

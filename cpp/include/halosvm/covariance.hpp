@@ -9,6 +9,7 @@
 #include "halosvm/table.hpp"
 #include "halosvm/types.hpp"
 
+#include <memory>
 #include <string>
 
 namespace halosvm {
@@ -60,6 +61,9 @@ class Covariances {
   /// Whether every S_i is known to be 0, so that nothing needs to be read.
   virtual bool certain() const = 0;
 
+  /// Whether w' S w is summed from terms that may cancel, as those of whole matrices do.
+  virtual bool cancels() const { return false; }
+
   /// Bytes stored for one example, rounded up, for choosing block sizes.
   virtual Index row_bytes() const = 0;
 
@@ -99,5 +103,12 @@ class Covariances {
   Index n_samples_;
   Index n_features_;
 };
+
+/// Kinds by what they are, for those that know no classes. All S_i = 0; the same times a factor; F_i F_i' with the
+/// factors one after another, F_i from column offsets[i] to offsets[i + 1], as \ref LowRankCovariances has them.
+std::shared_ptr<const Covariances> no_covariances(Index n_samples, Index n_features);
+std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Covariances> base, double factor);
+std::shared_ptr<const Covariances> low_rank_covariances(const Table& factors, const Index* offsets, Index n_samples,
+                                                        Index n_features);
 
 }  // namespace halosvm

@@ -86,6 +86,9 @@ class BlockLoss final : public Loss {
 /// Names of all losses, in the order of the table.
 std::vector<std::string> loss_names();
 
+/// The loss that is smooth where s > 0 and this one at s = 0.
+std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss);
+
 /// The loss of that name. \throws std::invalid_argument that lists the names when there is none.
 std::shared_ptr<const Loss> make_loss(const std::string& name);
 

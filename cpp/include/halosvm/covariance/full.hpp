@@ -16,6 +16,7 @@ class FullCovariances final : public Covariances {
   double precision() const { return matrices_.precision(); }
   const Table& matrices() const { return matrices_; }
   bool certain() const override { return false; }
+  bool cancels() const override { return true; }
   Index row_bytes() const override { return matrices_.row_bytes() * n_features(); }
   Index scratch_size(const BlockShape& shape) const override;
   void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,

@@ -15,6 +15,7 @@ class ScaledCovariances final : public Covariances {
 
   const char* kind() const override { return base_->kind(); }
   bool certain() const override { return base_->certain(); }
+  bool cancels() const override { return base_->cancels(); }
   Index row_bytes() const override { return base_->row_bytes(); }
   Index scratch_size(const BlockShape& shape) const override;
   void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
