@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
-from halosvm.covariance_arrays import factor_groups
+from halosvm.covariance_kinds import storage_of
 from halosvm.estimator import GaussianEstimator, require_finite_decisions
 from halosvm.gaussians import Gaussians
 from halosvm.kernels import expected_kernel
@@ -244,7 +244,8 @@ def _quadratic_moments(
             x = X.mean[rows]
             product = x @ M
             v = 2.0 * product + k
-            trace, squared, slope = _traces(X.covariances[rows], M, v)
+            part = X.covariances[rows]
+            trace, squared, slope = storage_of(part).quadratic_forms(part, M, v)
             means[rows, p] = trace + np.einsum("nd,nd->n", product, x) + x @ k
             variances[rows, p] = 2.0 * squared + slope
     return means, variances
@@ -252,43 +253,12 @@ def _quadratic_moments(
 
 def _weighted_sum(covariances: Covariances, weights: Array) -> Array:
     """Return sum_j c_j S_j, (d, d)."""
-    d = covariances.n_features
-    if covariances.kind in ("zero", "isotropic", "diagonal"):
-        return np.diag(weights @ covariances.variances())
-    total = np.zeros((d, d))
-    for rows in _blocks(len(covariances), d):
-        total += np.tensordot(weights[rows], covariances[rows].to_full(), 1)
-    return total
-
-
-def _traces(covariances: Covariances, M: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Return tr(M S), tr(M S M S) and v'S v of each covariance; v has a row for each.
-
-    With S = diag(s) + F F' the second is s'(M o M) s + 2 s'|M F|^2 + |F'M F|^2.
-    """
     n, d = covariances.shape
-    if covariances.kind == "full":
-        S = covariances.to_full()
-        MS = M @ S
-        squared = np.einsum("nij,nji->n", MS, MS)
-        return np.einsum("nii->n", MS), squared, np.einsum("ni,nij,nj->n", v, S, v, optimize=True)
-    s = np.zeros((n, d))
-    if covariances.kind != "low_rank":
-        s = covariances.variances()
-    elif covariances.diagonal_values is not None:
-        s = covariances.diagonal_values.astype(np.float64)
-    trace = s @ M.diagonal()
-    squared = np.einsum("nd,nd->n", s @ np.square(M), s)
-    slope = np.einsum("nd,nd->n", s, np.square(v))
-    if covariances.kind == "low_rank":
-        for group, F in factor_groups(covariances):
-            MF = M @ F
-            inner = F.transpose(0, 2, 1) @ MF
-            trace[group] += np.einsum("nrr->n", inner)
-            squared[group] += 2.0 * np.einsum("nd,ndr->n", s[group], np.square(MF))
-            squared[group] += np.square(inner).sum(axis=(1, 2))
-            slope[group] += np.square(np.einsum("ndr,nd->nr", F, v[group])).sum(axis=1)
-    return trace, squared, slope
+    total = np.zeros((d, d))
+    for rows in _blocks(n, d):
+        part = covariances[rows]
+        total += storage_of(part).weighted_sum(part, weights[rows])
+    return total
 
 
 def _blocks(n: int, d: int) -> Iterator[slice]:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.abandonable import abandonable
+from halosvm.covariance_kinds import storage_of
 from halosvm.covariances import Covariances
 from halosvm.estimator import GaussianClassifier, GaussianEstimator
 from halosvm.expansions import expansion_values
@@ -305,7 +306,7 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
     def _with_errors(self, X: Any, labels: Labels | None, X_std: Any, X_cov: Any) -> Any:
         """Read one error for each row, which has the unit of the feature space, not that of X."""
         if isinstance(X, Gaussians):
-            if X.feature_units is not None and X.covariances.kind != "zero":
+            if X.feature_units is not None and not X.covariances.certain:
                 raise ValueError(
                     f"X has errors with {text(X.feature_units)}, the feature space has no unit; "
                     "give the means alone as X, and errors in the feature space as X_std"
@@ -347,12 +348,11 @@ def _argument(X: Any, X_std: Any) -> str:
 
 def _feature_space_variances(data: Gaussians, argument: str) -> Array:
     """Return one variance for each example."""
-    kind = data.covariances.kind
-    if kind not in ("zero", "isotropic"):
+    if not storage_of(data.covariances).spherical:
         raise ValueError(
-            f"{argument} has {kind} covariances; the feature space of a kernel takes one standard "
-            "deviation or variance for each example, of shape (n_samples,). For errors of each "
-            "feature use UncertainKernelSVC"
+            f"{argument} has {data.covariances.kind} covariances; the feature space of a kernel "
+            "takes one standard deviation or variance for each example, of shape (n_samples,). For "
+            "errors of each feature use UncertainKernelSVC"
         )
     return data.covariances.trace() / data.shape[1]
 
