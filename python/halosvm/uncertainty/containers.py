@@ -43,15 +43,17 @@ def standard_deviations(errors: Any, argument: str = "errors") -> tuple[Any, Any
     return std, None if unit is None else unit ** _ROOTS[errors.uncertainty_type]
 
 
-def _as_std(array: Any, kind: str, argument: str) -> Any:
+def _as_std(array: Any, uncertainty_type: str, argument: str) -> Any:
     """Return the standard deviations of an NDUncertainty's array."""
-    if kind == "std":
+    if uncertainty_type == "std":
         return array
     variance = reading.as_float_array(array, argument)
-    if kind == "ivar":
+    if uncertainty_type == "ivar":
         variance = arrays.inverse_of(variance, argument)
-    elif kind != "var":
-        raise ValueError(f"{argument} are of the type {kind!r}; std, var and ivar can be read")
+    elif uncertainty_type != "var":
+        raise ValueError(
+            f"{argument} are of the type {uncertainty_type!r}; std, var and ivar can be read"
+        )
     reading.refuse_where(~(variance >= 0), argument, "a variance must be >= 0", variance)
     return np.sqrt(variance)
 
