@@ -18,8 +18,8 @@ from halosvm.estimator import GaussianClassifier, GaussianEstimator
 from halosvm.expansions import expansion_values
 from halosvm.frames import labels_of
 from halosvm.gaussians import Gaussians, as_gaussians
-from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
-from halosvm.parameters import require_count, require_number
+from halosvm.kernels import ExpectedKernel, check_kernel
+from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.svc import UncertainSVC
 from halosvm.targets import encode_labels, weighted_rows
 from halosvm.training_gram import cached, require_memory
@@ -203,7 +203,7 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         if not isinstance(self.solver, str) or self.solver not in _SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
-        check_kernel(self.kernel, self.degree, self.coef0, "kernel")
+        check_kernel(self.kernel, self.degree, self.coef0, argument="kernel")
         require_number(self.C, "C")  # before the decomposition, which takes long
         require_number(self.tol, "tol", or_zero=True)
         require_count(self.max_iter, "max_iter")
@@ -215,9 +215,11 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
             data, y, variances = data[used], y[used], variances[used]
         points = Gaussians(data.mean)
         require_memory(len(points), _MATRICES)
-        self.gamma_ = resolve_gamma(self.gamma, points, self.kernel, weights)
+        kernel = ExpectedKernel.for_examples(
+            points, weights, self.kernel, self.gamma, self.degree, self.coef0
+        )
         decompose = cached(self.memory, _decompose_gram)
-        values, vectors = decompose(points, self.n_threads, **self._parameters())
+        values, vectors = decompose(points, kernel, thread_count(self.n_threads))
         scales = np.sqrt(values)
         linear = UncertainSVC(
             C=self.C,
@@ -230,6 +232,7 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         ).fit(_in_their_span(vectors * scales, variances), y, sample_weight=weights)
         coefficients = (linear.coef_ / scales) @ vectors.T
         nonzero = coefficients.any(axis=0)
+        self.gamma_, self._kernel = kernel.gamma, kernel
         self.classes_ = classes
         self.support_ = used[nonzero]
         self.support_vectors_ = points.mean[nonzero]
@@ -257,8 +260,14 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         """
         check_is_fitted(self)
         points, support = as_gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
-        options = {**self._parameters(), "n_threads": self.n_threads}
-        values = expansion_values(points, support, self.dual_coef_, self.intercept_, **options)
+        values = expansion_values(
+            points,
+            support,
+            self.dual_coef_,
+            self.intercept_,
+            self._kernel,
+            thread_count(self.n_threads),
+        )
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def decision_std(
@@ -329,15 +338,6 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         """Convert the means alone."""
         return super()._check_features(X).replaced(covariances=X.covariances)
 
-    def _parameters(self) -> dict[str, Any]:
-        """Return the options of the kernel."""
-        return {
-            "kind": self.kernel,
-            "gamma": self.gamma_,
-            "degree": self.degree,
-            "coef0": self.coef0,
-        }
-
 
 def _argument(X: Any, X_std: Any) -> str:
     """Return the name of the argument that the errors came in."""
@@ -357,9 +357,9 @@ def _feature_space_variances(data: Gaussians, argument: str) -> Array:
     return data.covariances.trace() / data.shape[1]
 
 
-def _decompose_gram(X: Gaussians, n_threads: int | None, **options: Any) -> tuple[Array, Array]:
+def _decompose_gram(X: Gaussians, kernel: ExpectedKernel, n_threads: int) -> tuple[Array, Array]:
     """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
-    K = expected_kernel(X, n_threads=n_threads, **options)
+    K = kernel.gram(X, n_threads=n_threads)
     values, vectors = abandonable(lambda: np.linalg.eigh(K))
     if values[-1] <= 0.0:  # all examples lie at the origin of the feature space
         return np.ones(1), np.zeros((len(K), 1))
