@@ -19,9 +19,9 @@ from halosvm.expansions import expansion_values
 from halosvm.frames import labels_of
 from halosvm.gaussians import Gaussians, as_gaussians
 from halosvm.kernels import ExpectedKernel, check_kernel
-from halosvm.parameters import require_count, require_number, thread_count
-from halosvm.svc import UncertainSVC
-from halosvm.targets import encode_labels, weighted_rows
+from halosvm.linear_fit import BATCH_SOLVERS, Settings, fit_linear
+from halosvm.parameters import thread_count
+from halosvm.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.training_gram import cached, require_memory
 from halosvm.units import refuse, text
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-13  # eigenvalues of the Gram matrix below this share of the largest are dropped
-_SOLVERS = ("auto", "lbfgs", "interior_point")
 _MATRICES = (
     5  # at a time: the Gram matrix, a copy, the eigenvectors, and twice its size to find them
 )
@@ -201,18 +200,15 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
             return self._fit(X, y, X_std, X_cov, sample_weight)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
-        if not isinstance(self.solver, str) or self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
+        settings = Settings.of(self, BATCH_SOLVERS)  # before the decomposition, which takes long
         check_kernel(self.kernel, self.degree, self.coef0, argument="kernel")
-        require_number(self.C, "C")  # before the decomposition, which takes long
-        require_number(self.tol, "tol", or_zero=True)
-        require_count(self.max_iter, "max_iter")
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         variances = _feature_space_variances(data, _argument(X, X_std))
         classes, codes = encode_labels(y)
         used, weights = weighted_rows(classes, codes, sample_weight)
+        codes = codes[used]
         if len(used) < len(data):
-            data, y, variances = data[used], y[used], variances[used]
+            data, variances = data[used], variances[used]
         points = Gaussians(data.mean)
         require_memory(len(points), _MATRICES)
         kernel = ExpectedKernel.for_examples(
@@ -221,28 +217,19 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         decompose = cached(self.memory, _decompose_gram)
         values, vectors = decompose(points, kernel, thread_count(self.n_threads))
         scales = np.sqrt(values)
-        linear = UncertainSVC(
-            C=self.C,
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            class_weight=self.class_weight,
-            fit_intercept=self.fit_intercept,
-            n_threads=self.n_threads,
-        ).fit(_in_their_span(vectors * scales, variances), y, sample_weight=weights)
-        coefficients = (linear.coef_ / scales) @ vectors.T
+        costs = raw_weights(classes, codes, weights, self.class_weight)
+        images = _in_their_span(vectors * scales, variances)
+        result = fit_linear(images, classes, codes, costs, settings)
+        coefficients = (result.coef / scales) @ vectors.T
         nonzero = coefficients.any(axis=0)
         self.gamma_, self._kernel = kernel.gamma, kernel
         self.classes_ = classes
         self.support_ = used[nonzero]
         self.support_vectors_ = points.mean[nonzero]
         self.dual_coef_ = np.ascontiguousarray(coefficients[:, nonzero])
-        self.intercept_ = linear.intercept_
-        self.objective_ = linear.objective_
-        self.suboptimality_ = linear.suboptimality_
-        self.n_iter_ = linear.n_iter_
-        self.status_ = linear.status_
-        self._lengths = np.linalg.norm(linear.coef_, axis=1)  # |w|
+        self.intercept_ = result.intercept
+        result.describe(self)
+        self._lengths = np.linalg.norm(result.coef, axis=1)  # |w|
         return self
 
     def decision_function(self, X: Gaussians | ArrayLike) -> Array:

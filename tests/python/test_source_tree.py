@@ -59,3 +59,14 @@ def test_nothing_asks_a_batch_of_covariances_of_what_kind_it_is():
         for line in questions_about_kinds(path.read_text(encoding="utf-8"))
     }
     assert not found
+
+
+def test_solvers_run_in_one_place():
+    call = re.compile(r"_core\.(minimize|Objective\()")
+    measured = PACKAGE / "benchmark"  # whose clock stands between the two
+    users = {
+        path
+        for path in PACKAGE.rglob("*.py")
+        if measured not in path.parents and call.search(path.read_text(encoding="utf-8"))
+    }
+    assert users == {PACKAGE / "linear_fit.py"}
