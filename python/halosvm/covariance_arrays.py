@@ -196,7 +196,7 @@ def read_factors(factors: Any) -> tuple[FloatArray, NDArray[np.int64] | None, tu
         values, offsets = pack_factors(each, [factor.shape[1] for factor in each], len(each[0]))
         if beyond_limits(values).any():  # the core would see the packed array, not the list
             for i, factor in enumerate(each):
-                refuse_where(beyond_limits(factor), f"factors[{i}]", "it must be finite", factor)
+                reading.require_in_range(factor, f"factors[{i}]")
         return values, offsets, (len(each), len(each[0]))
     values = as_float_array(factors, "factors", "n_samples", "n_features", "rank")
     return values, None, (values.shape[0], values.shape[1])

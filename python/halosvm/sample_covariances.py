@@ -42,8 +42,7 @@ def as_bags(samples: Iterable[Any]) -> list[Array]:
             raise ValueError(
                 f"samples[{i}] holds {len(bag)} observation(s); a sample covariance needs 2 or more"
             )
-        bad = reading.beyond_limits(bag)
-        reading.refuse_where(bad, f"samples[{i}]", "it must be finite", bag)
+        reading.require_in_range(bag, f"samples[{i}]")
     return bags
 
 
@@ -51,8 +50,7 @@ def split_by_group(samples: Any, groups: Any) -> tuple[NDArray[Any], list[Array]
     """Return the groups in ascending order, and the bag of observations of each."""
     axes = ("n_observations", "n_features")
     observations = reading.as_float_array(samples, "samples", *axes).astype(np.float64, copy=False)
-    bad = reading.beyond_limits(observations)
-    reading.refuse_where(bad, "samples", "it must be finite", observations)
+    reading.require_in_range(observations, "samples")
     names, codes = read_groups(groups, samples, len(observations))
     rows = np.argsort(codes, kind="stable")
     return names, np.split(observations[rows], np.cumsum(np.bincount(codes))[:-1])

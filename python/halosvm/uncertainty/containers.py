@@ -64,7 +64,7 @@ def _split_nddata(values: Any) -> tuple[FloatArray, Covariances, Any]:
         raise ValueError("values are NDData without an uncertainty")
     data = values.data if values.mask is None else np.ma.array(values.data, mask=values.mask)
     read = reading.as_float_array(data, "values", "n_samples", "n_features")
-    reading.refuse_where(reading.beyond_limits(read), "values", "it must be finite", read)
+    reading.require_in_range(read, "values")
     bars, error_unit = standard_deviations(uncertainty)
     std = reading.as_float_array(bars, "errors", *read.shape)
     if error_unit is not None:  # else the errors are in the unit of the values
@@ -86,7 +86,7 @@ def _is_uncertainties(values: Any) -> bool:
 def _split_uncertainties(values: Any) -> tuple[FloatArray, Covariances]:
     reading.require_shape(values, "values", "n_samples", "n_features")
     nominal = np.array([[getattr(v, "nominal_value", v) for v in row] for row in values], float)
-    reading.refuse_where(reading.beyond_limits(nominal), "values", "it must be finite", nominal)
+    reading.require_in_range(nominal, "values")
     std = np.array([[getattr(v, "std_dev", 0.0) for v in row] for row in values], float)
     independent = Covariances.from_std(std, argument="errors of values")
     rows = [[_components(v) for v in row] for row in values]

@@ -110,7 +110,7 @@ def _read_errors(
 
 def _finite(values: Any, argument: str, *axes: str | int) -> FloatArray:
     read = reading.as_float_array(values, argument, *axes)
-    reading.refuse_where(reading.beyond_limits(read), argument, "it must be finite", read)
+    reading.require_in_range(read, argument)
     return read
 
 
