@@ -8,9 +8,10 @@ from halosvm.calibration import PlattScaling
 from halosvm.config import show_config
 from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
+from halosvm.gram import expected_kernel
 from halosvm.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel_svc import UncertainKernelSVC
-from halosvm.kernels import expected_kernel, median_gamma
+from halosvm.kernels import median_gamma
 from halosvm.maps import EmpiricalBayes
 from halosvm.mixtures import GaussianMixtures
 from halosvm.model_file import load_model, save_model

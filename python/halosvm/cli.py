@@ -131,7 +131,7 @@ def predict(arguments: argparse.Namespace) -> None:
     X = true_values(truth, table)
     columns: dict[str, npt.NDArray[Any]] = {"label": model.predict(X)}
     columns |= _by_class("decision_value", model, model.decision_function(X))
-    if X.covariances.kind != "zero":
+    if not X.covariances.certain:
         columns |= _by_class("decision_std", model, model.decision_std(X))
         columns |= _by_class("side_probability", model, model.side_probability(X))
     with_errors = f"{len(table.errors)} of {len(names)} features have an error column"
@@ -153,7 +153,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     predicted = np.searchsorted(model.classes_, model.predict(X))
     right = int(np.sum(truth == predicted))
     print(f"accuracy     {100 * right / len(truth):.2f} % ({right} of {len(truth)} rows)")
-    if X.covariances.kind != "zero" and len(model.classes_) == 2:
+    if not X.covariances.certain and len(model.classes_) == 2:
         positive = model.side_probability(X)
         expected = np.where(truth == 1, positive, 1 - positive).mean()
         print(f"expected     {100 * expected:.2f} % when every row moves within its errors")

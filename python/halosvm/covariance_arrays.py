@@ -1,32 +1,30 @@
-"""The array work of Covariances and Gaussians: reading, checking, selecting, packing, joining.
+"""The array work of Covariances and Gaussians: reading, checking, selecting rows, packing factors.
 
-In:  array-likes, masked arrays, data frames, index expressions, stored batches.
+In:  array-likes, masked arrays, data frames, index expressions.
 Out: C-contiguous, aligned, native float32 or float64 arrays, in the memory of the argument where
 it is one already. Types and shapes are checked here, the values of plain arrays by the core.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, reading
+from . import reading
 from .reading import FloatArray, as_float_array, beyond_limits, refuse_where, require_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
     from .covariances import Covariances
 
-Rows: TypeAlias = slice | NDArray[np.intp]
-Kind: TypeAlias = Literal["zero", "isotropic", "diagonal", "low_rank", "full"]
+    Batch = TypeVar("Batch", bound=Covariances)
 
-# From the smallest to the largest: each kind holds those before it, low_rank as its added diagonal.
-KINDS: tuple[Kind, ...] = ("zero", "isotropic", "diagonal", "low_rank", "full")
+Rows: TypeAlias = slice | NDArray[np.intp]
 
 
 class Frozen:
@@ -51,6 +49,13 @@ class Frozen:
             object.__setattr__(self, name, kept)
         object.__setattr__(self, "_view", None)
 
+    def replaced(self, **parts: Any) -> Self:
+        """Return the same with other parts (for the package, which knows them valid)."""
+        state = dict(zip(self._state, self.__getstate__(), strict=True)) | parts
+        other = type(self).__new__(type(self))
+        other.__setstate__(tuple(state.values()))
+        return other
+
 
 # ---- reading and checking --------------------------------------------------------------------
 
@@ -70,6 +75,14 @@ def read_correlation(array: Any, shape: tuple[int, ...]) -> FloatArray:
     return correlation
 
 
+def correlated(std: FloatArray, correlation: FloatArray) -> NDArray[np.float64]:
+    """Return the matrices of standard deviations (n, d) and correlations (n or 1, d, d)."""
+    # float64, because in float32 the product of two valid standard deviations can overflow
+    values = std[:, :, np.newaxis] * std[:, np.newaxis, :].astype(np.float64)
+    values *= correlation
+    return np.asarray(values)
+
+
 def inverse_of(inverse: FloatArray, argument: str) -> FloatArray:
     """Return 1 / inverse, after a check that every result is a valid variance."""
     with np.errstate(divide="ignore", over="ignore"):
@@ -77,6 +90,19 @@ def inverse_of(inverse: FloatArray, argument: str) -> FloatArray:
     verdict = f"it must be > 0, and its inverse, the variance, at most {reading.LARGEST:g}"
     refuse_where(~(inverse > 0) | beyond_limits(variance), argument, verdict, inverse)
     return variance
+
+
+def require_alike(parts: Iterable[Any], of: type[Batch]) -> list[Batch]:
+    """Return batches of a type as a list, at least one, after a check of their features."""
+    batches = list(parts)
+    if not batches:
+        raise ValueError("parts is empty; at least one batch is needed")
+    for i, part in enumerate(batches):
+        if not isinstance(part, of):
+            raise TypeError(f"parts[{i}] is {type(part).__name__}, expected {of.__name__}")
+        if part.n_features != (d := batches[0].n_features):
+            raise ValueError(f"parts[{i}] has {part.n_features} features, parts[0] has {d}")
+    return batches
 
 
 # ---- selecting rows --------------------------------------------------------------------------
@@ -151,7 +177,7 @@ def take_factors(
     return values[entries], packed
 
 
-# ---- packing, joining and expanding ----------------------------------------------------------
+# ---- packing factors -------------------------------------------------------------------------
 
 
 def cumulated(ranks: ArrayLike) -> NDArray[np.int64]:
@@ -170,7 +196,7 @@ def read_factors(factors: Any) -> tuple[FloatArray, NDArray[np.int64] | None, tu
         values, offsets = pack_factors(each, [factor.shape[1] for factor in each], len(each[0]))
         if beyond_limits(values).any():  # the core would see the packed array, not the list
             for i, factor in enumerate(each):
-                refuse_where(beyond_limits(factor), f"factors[{i}]", "it must be finite", factor)
+                reading.require_in_range(factor, f"factors[{i}]")
         return values, offsets, (len(each), len(each[0]))
     values = as_float_array(factors, "factors", "n_samples", "n_features", "rank")
     return values, None, (values.shape[0], values.shape[1])
@@ -188,130 +214,3 @@ def pack_factors(
     if n_samples and (np.diff(offsets) == offsets[1]).all():
         return flat.reshape(n_samples, n_features, offsets[1]), None
     return flat, offsets
-
-
-def join(
-    batches: Sequence[Covariances],
-) -> tuple[Kind, FloatArray | None, bool, NDArray[np.int64] | None, FloatArray | None]:
-    """Join batches as the smallest kind that holds all of them.
-
-    Returns kind, values, squared, offsets and diagonal_values, as `Covariances` stores them.
-    """
-    kind = max((batch.kind for batch in batches), key=KINDS.index)
-    if kind == "zero":
-        return kind, None, False, None, None
-    if kind != "low_rank":
-        squared = kind != "full" and all(b.squared for b in batches if b.kind != "zero")
-        values = np.concatenate([_values_as(kind, batch, squared=squared) for batch in batches])
-        return kind, values, squared, None, None
-    factors, ranks = zip(*map(_factors_and_ranks, batches), strict=True)
-    values, offsets = pack_factors(factors, np.concatenate(ranks), batches[0].n_features)
-    if all(b.kind == "zero" or (b.kind == kind and b.diagonal_values is None) for b in batches):
-        return kind, values, False, offsets, None
-    added = np.concatenate([_values_as("diagonal", batch) for batch in batches])
-    return kind, values, False, offsets, added
-
-
-def _values_as(kind: Kind, batch: Covariances, *, squared: bool = False) -> FloatArray:
-    """Return a batch in the form of a larger kind; low_rank as diagonal is what it adds there.
-
-    Zeros are float32, so that they fit any dtype; squares are float64, where none overflows.
-    """
-    if kind == "full" and batch.kind not in {"zero", "full"}:
-        return dense(batch)
-    values = batch.diagonal_values if batch.kind == "low_rank" else batch.values
-    n, d = batch.shape
-    shape = {"isotropic": (n,), "full": (n, d, d)}.get(kind, (n, d))
-    if values is None:
-        return np.zeros(shape, np.float32)
-    if batch.squared and not squared:
-        values = np.square(values, dtype=np.float64)
-    return values if values.ndim == len(shape) else np.broadcast_to(values[:, np.newaxis], shape)
-
-
-def _factors_and_ranks(batch: Covariances) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the factors of a batch, flat, and the rank of each: 0 where there is none."""
-    if batch.kind != "low_rank" or batch.values is None:
-        return np.empty(0, np.float32), np.zeros(len(batch), np.int64)
-    if batch.offsets is None:
-        return batch.values.reshape(-1), np.full(len(batch), batch.values.shape[2])
-    return batch.values, np.diff(batch.offsets)
-
-
-def factor_groups(batch: Covariances) -> Iterator[tuple[Rows, NDArray[np.float64]]]:
-    """Yield the rows of each rank and their (n_rows, d, rank) factors, in float64."""
-    if batch.offsets is None and batch.values is not None:
-        yield slice(None), batch.values.astype(np.float64, copy=False)
-        return
-    flat, ranks = _factors_and_ranks(batch)
-    starts, d = batch.n_features * cumulated(ranks), batch.n_features
-    for rank in np.unique(ranks):
-        rows = np.flatnonzero(ranks == rank)
-        entries = starts[rows, np.newaxis] + np.arange(d * rank)
-        yield rows, flat[entries].astype(np.float64).reshape(len(rows), d, rank)
-
-
-def dense_diagonal(batch: Covariances) -> NDArray[np.float64]:
-    """Return the (n, d) variances of a batch, a view where they are stored as such."""
-    variances: NDArray[np.float64]
-    if batch.kind == "full" and batch.values is not None:
-        variances = np.einsum("ndd->nd", batch.values).astype(np.float64)
-        return variances
-    variances = np.ascontiguousarray(_values_as("diagonal", batch), dtype=np.float64)
-    if batch.kind == "low_rank":
-        variances = variances.copy()
-        for rows, factors in factor_groups(batch):
-            variances[rows] += np.einsum("ndr,ndr->nd", factors, factors)
-    return variances
-
-
-def dense(batch: Covariances) -> NDArray[np.float64]:
-    """Return the (n, d, d) matrices of a batch, a view where they are stored as such."""
-    if batch.kind == "full" and batch.values is not None:
-        return batch.values.astype(np.float64, copy=False)
-    matrices = np.zeros((*batch.shape, batch.n_features))
-    np.einsum("ndd->nd", matrices)[...] = _values_as("diagonal", batch)
-    if batch.kind == "low_rank":
-        for rows, factors in factor_groups(batch):
-            matrices[rows] += factors @ factors.transpose(0, 2, 1)
-    return matrices
-
-
-def scaled(
-    batch: Covariances, factors: NDArray[np.float64]
-) -> tuple[Kind, FloatArray | None, FloatArray | None]:
-    """Return kind, values and diagonal_values of a batch whose features are multiplied."""
-    values, added, squares = batch.values, batch.diagonal_values, np.square(factors)
-    if values is None:
-        return batch.kind, None, None
-    if batch.kind in ("isotropic", "diagonal"):
-        own = factors if batch.squared else squares
-        if batch.kind == "isotropic" and (own == own[0]).all():
-            return "isotropic", values * own[0], None
-        return "diagonal", (values if values.ndim == 2 else values[:, np.newaxis]) * own, None
-    if batch.kind == "full":
-        return "full", values * np.multiply.outer(factors, factors), None
-    added = None if added is None else added * squares
-    if batch.offsets is None:
-        return "low_rank", values * factors[:, np.newaxis], added
-    rows = np.tile(factors, len(batch))
-    return (
-        "low_rank",
-        values * np.repeat(rows, np.repeat(np.diff(batch.offsets), len(factors))),
-        added,
-    )
-
-
-def core_view_of(batch: Covariances) -> _core.Covariances:
-    """Make the core's view of the arrays of a batch."""
-    if batch.values is None:
-        return _core.Covariances.zero(*batch.shape)
-    if batch.kind == "isotropic":
-        return _core.Covariances.isotropic(batch.values, batch.n_features, batch.squared)
-    if batch.kind == "diagonal":
-        return _core.Covariances.diagonal(batch.values, batch.squared)
-    if batch.kind == "full":
-        return _core.Covariances.full(batch.values)
-    return _core.Covariances.low_rank(
-        batch.values, batch.n_features, batch.offsets, batch.diagonal_values
-    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from . import covariance_arrays as arrays
+from . import covariance_kinds as kinds
 from . import subspace
 from .reading import as_count, as_float_array, require_shape
 from .sample_covariances import estimate_covariances
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from . import _core
-    from .covariance_arrays import Kind
+    from .covariance_kinds import Kind
     from .reading import FloatArray
     from .sample_covariances import BagKind, Of, Shrinkage
 
@@ -265,9 +266,7 @@ class Covariances(arrays.Frozen):
         cls.from_std(spread)
         each = arrays.read_correlation(correlation, spread.shape)
         cls.full(each, argument="correlation")
-        # float64, because in float32 the product of two valid standard deviations can overflow
-        values = spread[:, :, np.newaxis] * spread[:, np.newaxis, :].astype(np.float64)
-        values *= each
+        values = arrays.correlated(spread, each)
         return cls._of("full", values.shape, values)
 
     @classmethod
@@ -300,16 +299,9 @@ class Covariances(arrays.Frozen):
         Different kinds become the smallest kind that holds all of them. The result is float32 when
         all parts are and none had to be squared or expanded, else float64.
         """
-        batches = list(parts)
-        if not batches:
-            raise ValueError("parts is empty; at least one batch is needed")
-        for i, part in enumerate(batches):
-            if not isinstance(part, Covariances):
-                raise TypeError(f"parts[{i}] is {type(part).__name__}, expected Covariances")
-            if part.n_features != (d := batches[0].n_features):
-                raise ValueError(f"parts[{i}] has {part.n_features} features, parts[0] has {d}")
-        kind, values, squared, offsets, added = arrays.join(batches)
-        shape = (sum(map(len, batches)), d)
+        batches = arrays.require_alike(parts, Covariances)
+        kind, values, squared, offsets, added = kinds.join(batches)
+        shape = (sum(map(len, batches)), batches[0].n_features)
         return cls._of(kind, shape, values, squared=squared, offsets=offsets, added=added)
 
     # ---- what a batch offers -----------------------------------------------------------------
@@ -323,6 +315,11 @@ class Covariances(arrays.Frozen):
     def dtype(self) -> np.dtype[Any]:
         """Type of the stored numbers, float64 if there are none."""
         return np.dtype(np.float64) if self.values is None else self.values.dtype
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing is stored: all examples are certain, and the kind is zero."""
+        return self.values is None
 
     def __len__(self) -> int:
         return self.n_samples
@@ -338,21 +335,17 @@ class Covariances(arrays.Frozen):
         elif values is not None:
             values = arrays.take_rows(values, rows)
         added = None if added is None else arrays.take_rows(added, rows)
-        shape = (n_rows, self.n_features)
-        return self._of(
-            self.kind, shape, values, squared=self.squared, offsets=offsets, added=added
+        return self.replaced(
+            n_samples=n_rows, values=values, offsets=offsets, diagonal_values=added
         )
 
     def variances(self) -> NDArray[np.float64]:
         """Return the diagonals, (n_samples, n_features), as variances; maybe a read-only view."""
-        return arrays.dense_diagonal(self)
+        return kinds.storage_of(self).variances(self)
 
     def trace(self) -> NDArray[np.float64]:
         """Return the sums of the diagonals, (n_samples,)."""
-        if self.kind == "isotropic":  # one feature tells about all
-            one = self._of("isotropic", (len(self), 1), self.values, squared=self.squared)
-            return self.n_features * one.variances()[:, 0]
-        return np.asarray(self.variances().sum(axis=1))
+        return kinds.storage_of(self).trace(self)
 
     def truncate(self, p: float, *, n_threads: int | None = None) -> Covariances:
         """Keep the largest eigenvalues of each matrix that hold a fraction of its variance.
@@ -375,28 +368,25 @@ class Covariances(arrays.Frozen):
         array([[4., 5., 0.]])
         """
         kind, values, offsets = subspace.truncate(self, p, n_threads)
-        added, squared = self.diagonal_values, self.squared
-        return self._of(kind, self.shape, values, squared=squared, offsets=offsets, added=added)
+        return self.replaced(kind=kind, values=values, offsets=offsets)
 
     def scaled(self, factors: NDArray[np.float64]) -> Covariances:
         """Return the covariances of features times so many, one factor for each feature."""
-        kind, values, added = arrays.scaled(self, factors)
-        return self._of(
-            kind, self.shape, values, squared=self.squared, offsets=self.offsets, added=added
-        )
+        kind, values, added = kinds.storage_of(self).scaled(self, factors)
+        return self.replaced(kind=kind, values=values, diagonal_values=added)
 
     def to_full(self) -> NDArray[np.float64]:
         """Return dense matrices, (n_samples, n_features, n_features); maybe a read-only view.
 
         This expands every kind but full to n_samples * n_features**2 numbers.
         """
-        return arrays.dense(self)
+        return kinds.storage_of(self).dense(self)
 
     def core_view(self) -> _core.Covariances:
         """Return the core's view of the stored arrays, made at the first call."""
         view = self._view
         if view is None:
-            view = arrays.core_view_of(self)
+            view = kinds.storage_of(self).core_view(self)
             object.__setattr__(self, "_view", view)
         return view
 

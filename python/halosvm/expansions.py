@@ -6,16 +6,15 @@ Z_j enter, the expectation and the standard deviation of f(x) leave.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
-from halosvm.covariance_arrays import factor_groups
+from halosvm.covariance_kinds import storage_of
 from halosvm.estimator import GaussianEstimator, require_finite_decisions
 from halosvm.gaussians import Gaussians
-from halosvm.kernels import expected_kernel
 from halosvm.mixtures import GaussianMixtures
 from halosvm.parameters import thread_count
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.covariances import Covariances
+    from halosvm.kernels import ExpectedKernel
     from halosvm.mixtures import Examples
 
     Array = NDArray[np.float64]
@@ -32,31 +32,16 @@ if TYPE_CHECKING:
 _BLOCK = 2**22  # numbers of kernels or dense matrices that are held at a time
 
 
-class _Kernel(NamedTuple):
-    """The parameters of `expected_kernel` that a spread depends on."""
-
-    kind: str
-    gamma: Array
-    degree: int
-    coef0: float
-    normalize: bool
-
-
 class KernelExpansion(GaussianEstimator):
     """Scores f(x) = sum_j c_j h_j(x) + b; base class of the kernel machines."""
 
     _example_types = (Gaussians, GaussianMixtures)
 
-    kernel: str
-    degree: int
-    coef0: float
-    normalize: bool
     n_threads: int | None
     classes_: NDArray[Any]
-    gamma_: Array
-    tau_: float | None
     support_gaussians_: Examples
     _pairs: Array
+    _kernel: ExpectedKernel  # as it was fitted, whatever became of the parameters since
 
     def decision_std(
         self,
@@ -101,7 +86,7 @@ class KernelExpansion(GaussianEstimator):
         O(d^3) for full matrices.
         """
         check_is_fitted(self)
-        if self.tau_ is not None:
+        if self._kernel.tau is not None:
             raise ValueError(
                 "level2='gaussian' has no standard deviation in closed form; the expected kernel "
                 "itself, level2=None, has one"
@@ -110,18 +95,19 @@ class KernelExpansion(GaussianEstimator):
             self._read_data(X, X_std, X_cov),
             self.support_gaussians_,
             self._pairs,
-            kind=self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            normalize=self.normalize,
-            n_threads=self.n_threads,
+            self._kernel,
+            thread_count(self.n_threads),
         )
         return std[:, 0] if len(self.classes_) == 2 else std
 
 
 def expansion_values(
-    X: Examples, Z: Examples, coefficients: Array, intercepts: Array, **options: Any
+    X: Examples,
+    Z: Examples,
+    coefficients: Array,
+    intercepts: Array,
+    kernel: ExpectedKernel,
+    n_threads: int,
 ) -> Array:
     """Return sum_j c_pj k(X_i, Z_j) + b_p, (n_samples, n_problems), in blocks of examples.
 
@@ -133,8 +119,9 @@ def expansion_values(
         The c.
     intercepts : ndarray of shape (n_problems,)
         The b.
-    **options
-        Of `expected_kernel`.
+    kernel : ExpectedKernel
+    n_threads : int
+        Number of threads; 0 stands for every processor.
 
     Raises
     ------
@@ -146,7 +133,8 @@ def expansion_values(
     for begin in range(0, len(X), step):
         rows = slice(begin, begin + step)
         with np.errstate(over="ignore", invalid="ignore"):
-            values[rows] = expected_kernel(X[rows], Z, **options) @ coefficients.T + intercepts
+            values[rows] = kernel.gram(X[rows], Z, n_threads=n_threads) @ coefficients.T
+            values[rows] += intercepts
     require_finite_decisions(values)
     return values
 
@@ -155,13 +143,8 @@ def expansion_std(
     X: Examples,
     Z: Examples,
     coefficients: Array,
-    *,
-    kind: str,
-    gamma: Array,
-    degree: int,
-    coef0: float,
-    normalize: bool,
-    n_threads: int | None,
+    kernel: ExpectedKernel,
+    n_threads: int,
 ) -> Array:
     """Return the standard deviations of sum_j c_pj h_j(x) over x ~ X_i, (n_samples, n_problems).
 
@@ -171,26 +154,26 @@ def expansion_std(
         Examples, and the support examples.
     coefficients : ndarray of shape (n_problems, n_support)
         The c.
-    kind, gamma, degree, coef0, normalize, n_threads
-        Of the kernel, as in `expected_kernel`; gamma is an array.
+    kernel : ExpectedKernel
+        Not of level 2.
+    n_threads : int
+        Number of threads; 0 stands for every processor.
 
     Raises
     ------
     ValueError
         For a kernel without closed form.
     """
-    kernel = _Kernel(kind, gamma, degree, coef0, normalize)
     _require_closed_form(kernel)
-    threads = thread_count(n_threads)
-    if kind == "rbf":
+    if kernel.order is None:
         variance = _core.expansion_variance(
-            X.core_view(), Z.core_view(), coefficients, gamma, bool(normalize), threads
+            X.core_view(), Z.core_view(), coefficients, kernel.gamma, kernel.normalize, n_threads
         )
         return np.sqrt(variance)
     if isinstance(Z, GaussianMixtures):
         coefficients = Z.weights * np.repeat(coefficients, np.diff(Z.offsets), axis=1)
         Z = Z.components
-    moments = _quadratic_moments if kind == "poly" and degree == 2 else _linear_moments
+    moments = _quadratic_moments if kernel.order == 2 else _linear_moments
     points = X.components if isinstance(X, GaussianMixtures) else X
     means, variances = moments(points, Z, coefficients, kernel)
     if isinstance(X, GaussianMixtures):
@@ -200,14 +183,14 @@ def expansion_std(
     return np.sqrt(np.maximum(variances, 0.0))
 
 
-def _require_closed_form(kernel: _Kernel) -> None:
-    if kernel.kind == "laplacian" or (kernel.kind == "poly" and kernel.degree > 2):
-        name = kernel.kind if kernel.kind == "laplacian" else f"poly of degree {kernel.degree}"
+def _require_closed_form(kernel: ExpectedKernel) -> None:
+    if not kernel.spread_has_closed_form:
+        name = kernel.kind if kernel.order is None else f"{kernel.kind} of degree {kernel.order}"
         raise ValueError(
             f"kernel {name} has no closed form of the standard deviation; rbf, linear and poly of "
             "degree 1 and 2 have one"
         )
-    if kernel.normalize and kernel.kind != "rbf":
+    if kernel.normalize and kernel.order is not None:
         raise ValueError(
             f"normalize=True with kernel {kernel.kind} has no standard deviation in closed form: "
             "it divides also certain points, each by a number of its own; rbf has one"
@@ -215,17 +198,16 @@ def _require_closed_form(kernel: _Kernel) -> None:
 
 
 def _linear_moments(
-    X: Gaussians, Z: Gaussians, weights: Array, kernel: _Kernel
+    X: Gaussians, Z: Gaussians, weights: Array, kernel: ExpectedKernel
 ) -> tuple[Array, Array]:
     """Return means, less a constant, and variances of w'x with w = sum_j c_j z_j, scaled."""
-    scale = kernel.gamma if kernel.kind == "poly" else 1.0
-    w = np.ascontiguousarray((weights @ Z.mean) * scale)
+    w = np.ascontiguousarray((weights @ Z.mean) * kernel.gamma)
     std = _core.decision_std(X.covariances.core_view(), w)
     return X.mean @ w.T, np.square(std)
 
 
 def _quadratic_moments(
-    X: Gaussians, Z: Gaussians, weights: Array, kernel: _Kernel
+    X: Gaussians, Z: Gaussians, weights: Array, kernel: ExpectedKernel
 ) -> tuple[Array, Array]:
     """Return means, less a constant, and variances of x'M x + k'x.
 
@@ -244,7 +226,8 @@ def _quadratic_moments(
             x = X.mean[rows]
             product = x @ M
             v = 2.0 * product + k
-            trace, squared, slope = _traces(X.covariances[rows], M, v)
+            part = X.covariances[rows]
+            trace, squared, slope = storage_of(part).quadratic_forms(part, M, v)
             means[rows, p] = trace + np.einsum("nd,nd->n", product, x) + x @ k
             variances[rows, p] = 2.0 * squared + slope
     return means, variances
@@ -252,43 +235,12 @@ def _quadratic_moments(
 
 def _weighted_sum(covariances: Covariances, weights: Array) -> Array:
     """Return sum_j c_j S_j, (d, d)."""
-    d = covariances.n_features
-    if covariances.kind in ("zero", "isotropic", "diagonal"):
-        return np.diag(weights @ covariances.variances())
-    total = np.zeros((d, d))
-    for rows in _blocks(len(covariances), d):
-        total += np.tensordot(weights[rows], covariances[rows].to_full(), 1)
-    return total
-
-
-def _traces(covariances: Covariances, M: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Return tr(M S), tr(M S M S) and v'S v of each covariance; v has a row for each.
-
-    With S = diag(s) + F F' the second is s'(M o M) s + 2 s'|M F|^2 + |F'M F|^2.
-    """
     n, d = covariances.shape
-    if covariances.kind == "full":
-        S = covariances.to_full()
-        MS = M @ S
-        squared = np.einsum("nij,nji->n", MS, MS)
-        return np.einsum("nii->n", MS), squared, np.einsum("ni,nij,nj->n", v, S, v, optimize=True)
-    s = np.zeros((n, d))
-    if covariances.kind != "low_rank":
-        s = covariances.variances()
-    elif covariances.diagonal_values is not None:
-        s = covariances.diagonal_values.astype(np.float64)
-    trace = s @ M.diagonal()
-    squared = np.einsum("nd,nd->n", s @ np.square(M), s)
-    slope = np.einsum("nd,nd->n", s, np.square(v))
-    if covariances.kind == "low_rank":
-        for group, F in factor_groups(covariances):
-            MF = M @ F
-            inner = F.transpose(0, 2, 1) @ MF
-            trace[group] += np.einsum("nrr->n", inner)
-            squared[group] += 2.0 * np.einsum("nd,ndr->n", s[group], np.square(MF))
-            squared[group] += np.square(inner).sum(axis=(1, 2))
-            slope[group] += np.square(np.einsum("ndr,nd->nr", F, v[group])).sum(axis=1)
-    return trace, squared, slope
+    total = np.zeros((d, d))
+    for rows in _blocks(n, d):
+        part = covariances[rows]
+        total += storage_of(part).weighted_sum(part, weights[rows])
+    return total
 
 
 def _blocks(n: int, d: int) -> Iterator[slice]:

@@ -6,13 +6,14 @@ Out: one object that scikit-learn can index, split and pickle, and that the core
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from . import _core, frames, reading, subspace, units
+from . import _core, frames, subspace, units
 from . import covariance_arrays as arrays
 from .covariances import Covariances
+from .error_arguments import OWN_NAMES, X_NAMES, read_examples
 from .groups import labels_in_order
 
 if TYPE_CHECKING:
@@ -115,14 +116,9 @@ class Gaussians(arrays.Frozen):
         cov: Covariances | ArrayLike | None = None,
     ) -> None:
         labels = frames.labels_of(mean, "mean")
-        self.__setstate__(_read(_Names(), mean, labels, std=std, variance=variance, cov=cov))
-
-    def replaced(self, **parts: Any) -> Self:
-        """Return these Gaussians with other parts (for the package, which knows them valid)."""
-        state = dict(zip(self._state, self.__getstate__(), strict=True)) | parts
-        gaussians = type(self).__new__(type(self))
-        gaussians.__setstate__(tuple(state.values()))
-        return gaussians
+        self.__setstate__(
+            read_examples(OWN_NAMES, mean, labels, std=std, variance=variance, cov=cov)
+        )
 
     @classmethod
     def concatenate(cls, parts: Iterable[Gaussians]) -> Gaussians:
@@ -212,7 +208,7 @@ class Gaussians(arrays.Frozen):
             return self
         mean = units.converted(self.mean, given, feature_units, argument, other)
         covariances = self.covariances
-        if covariances.kind != "zero":
+        if not covariances.certain:
             factors = units.error_factors(given, feature_units, 2, argument, other)
             covariances = covariances if factors is None else covariances.scaled(factors)
         return self.replaced(mean=mean, covariances=covariances, feature_units=feature_units)
@@ -289,122 +285,6 @@ def as_gaussians(
         return X
     if labels is None:
         labels = frames.labels_of(X, "X")
-    names = _Names("X", "X_std", "X_variance", "X_cov")
     gaussians = Gaussians.__new__(Gaussians)
-    gaussians.__setstate__(_read(names, X, labels, std=X_std, cov=X_cov))
+    gaussians.__setstate__(read_examples(X_NAMES, X, labels, std=X_std, cov=X_cov))
     return gaussians
-
-
-def read_errors(
-    shape: tuple[int, ...], feature_units: FeatureUnits, *, X_std: Any, X_cov: Any
-) -> Covariances:
-    """Read the errors of an `X` of a shape, in its order, as `as_gaussians` does; of none zeros."""
-    names = _Names("X", "X_std", "X_variance", "X_cov")
-    given = {"std": X_std, "cov": X_cov}
-    return _read_covariances(names, shape, frames.Labels(), feature_units, given)
-
-
-class _Names(NamedTuple):
-    """What the arguments are called where the user wrote them."""
-
-    mean: str = "mean"
-    std: str = "std"
-    variance: str = "variance"
-    cov: str = "cov"
-
-
-def _read(
-    names: _Names, mean: ArrayLike, labels: frames.Labels, **spreads: Any
-) -> tuple[FloatArray, Covariances, FeatureNames | None, FeatureUnits, None]:
-    """Return the checked state of Gaussians; errors speak in the user's words."""
-    bare, unit = units.split(mean)
-    means = reading.as_float_array(bare, names.mean, "n_samples", "n_features")
-    features = units.for_features(unit, means.shape[1])
-    covariances = _read_covariances(names, means.shape, labels, features, spreads)
-    if len(means):
-        _core.Gaussians(means, covariances.core_view()).check(names.mean)
-    return means, covariances, labels.names, features, None
-
-
-def _read_covariances(
-    names: _Names,
-    shape: tuple[int, ...],
-    labels: frames.Labels,
-    features: FeatureUnits,
-    spreads: dict[str, Any],
-) -> Covariances:
-    """Make covariances of the one of std, variance and cov that is given, of none zeros."""
-    given = {keyword: value for keyword, value in spreads.items() if value is not None}
-    if not given:
-        return Covariances.zero(*shape)
-    if len(given) > 1:
-        first, second = list(given)[:2]
-        raise ValueError(
-            f"{getattr(names, first)} and {getattr(names, second)} are both given; give one"
-        )
-    [(keyword, value)] = given.items()
-    argument = getattr(names, keyword)
-    if isinstance(value, Covariances):
-        if keyword != "cov":
-            raise TypeError(f"{argument} is Covariances; pass them as {names.cov}")
-        _require_rows_and_columns(argument, value.shape, names.mean, shape)
-        if features is not None:
-            raise ValueError(
-                f"{argument} is Covariances, which are plain numbers, and {names.mean} has "
-                f"{units.text(features)}; pass {names.mean} as plain numbers of one unit too"
-            )
-        return value
-    bare, unit = units.split(value)
-    array = reading.as_float_array(bare, argument)
-    _refuse_unclear(array.shape, keyword, names, shape)
-    _require_rows_and_columns(argument, array.shape, names.mean, shape)
-    power = 1 if keyword == "std" else 2
-    array = units.matched_errors(
-        array, unit, value, argument, labels, features, names.mean, power=power
-    )
-    if array.ndim == 3:
-        return Covariances.full(array, argument=argument)
-    make = Covariances.from_std if keyword == "std" else Covariances.from_variance
-    return make(array, shape[1], argument=argument)
-
-
-def _refuse_unclear(
-    given: tuple[int, ...], keyword: str, names: _Names, shape: tuple[int, ...]
-) -> None:
-    """Raise ValueError for an array that its dimensions do not explain, with the way to say it."""
-    n, d = shape
-    argument, cov = getattr(names, keyword), f"pass {names.cov}=Covariances."
-    make_iso, make_diagonal = (
-        ("from_std", "from_std") if keyword == "std" else ("isotropic", "diagonal")
-    )
-    for_rows = f"{cov}{make_iso}({argument}, n_features={d})"
-    for_features = f"{cov}{make_diagonal}(np.broadcast_to({argument}, ({n}, {d})))"
-    for_all = f"{cov}full(np.broadcast_to({argument}, ({n}, {d}, {d})))"
-    start = f"{argument} has shape {given}: "
-    if len(given) == 0:
-        raise ValueError(f"{argument} is a single number; for the same everywhere {for_features}")
-    if given == (d,) and n == d > 1:
-        raise ValueError(f"{start}for one value per row {for_rows}, per feature {for_features}")
-    if given == (d,) and n != d:
-        raise ValueError(
-            f"{start}{names.mean} has {n} rows; for one value per feature {for_features}"
-        )
-    if keyword == "cov" and given == (d, d) and d > 1:
-        if n != d:
-            raise ValueError(f"{start}one matrix for {n} rows; to use it for all {for_all}")
-        raise ValueError(
-            f"{start}for variances per row and feature {cov}diagonal({argument}), "
-            f"for one matrix for all rows {for_all}"
-        )
-    if len(given) > (3 if keyword == "cov" else 2):
-        raise ValueError(
-            f"{start}too many dimensions; matrices are given as {names.cov}, (n, d, d)"
-        )
-
-
-def _require_rows_and_columns(
-    argument: str, given: tuple[int, ...], mean: str, shape: tuple[int, ...]
-) -> None:
-    for axis, size, expected in zip(("rows", "columns"), given, shape, strict=False):
-        if size != expected:
-            raise ValueError(f"{argument} has {size} {axis}, {mean} has {expected}")

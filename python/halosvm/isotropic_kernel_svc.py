@@ -12,15 +12,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.abandonable import abandonable
+from halosvm.covariance_kinds import storage_of
 from halosvm.covariances import Covariances
 from halosvm.estimator import GaussianClassifier, GaussianEstimator
 from halosvm.expansions import expansion_values
 from halosvm.frames import labels_of
 from halosvm.gaussians import Gaussians, as_gaussians
-from halosvm.kernels import check_kernel, expected_kernel, resolve_gamma
-from halosvm.parameters import require_count, require_number
-from halosvm.svc import UncertainSVC
-from halosvm.targets import encode_labels, weighted_rows
+from halosvm.kernels import ExpectedKernel, check_kernel
+from halosvm.linear_fit import BATCH_SOLVERS, Settings, fit_linear
+from halosvm.parameters import thread_count
+from halosvm.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.training_gram import cached, require_memory
 from halosvm.units import refuse, text
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-13  # eigenvalues of the Gram matrix below this share of the largest are dropped
-_SOLVERS = ("auto", "lbfgs", "interior_point")
 _MATRICES = (
     5  # at a time: the Gram matrix, a copy, the eigenvectors, and twice its size to find them
 )
@@ -200,45 +200,36 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
             return self._fit(X, y, X_std, X_cov, sample_weight)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
-        if not isinstance(self.solver, str) or self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
-        check_kernel(self.kernel, self.degree, self.coef0, "kernel")
-        require_number(self.C, "C")  # before the decomposition, which takes long
-        require_number(self.tol, "tol", or_zero=True)
-        require_count(self.max_iter, "max_iter")
+        settings = Settings.of(self, BATCH_SOLVERS)  # before the decomposition, which takes long
+        check_kernel(self.kernel, self.degree, self.coef0, argument="kernel")
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         variances = _feature_space_variances(data, _argument(X, X_std))
         classes, codes = encode_labels(y)
         used, weights = weighted_rows(classes, codes, sample_weight)
+        codes = codes[used]
         if len(used) < len(data):
-            data, y, variances = data[used], y[used], variances[used]
+            data, variances = data[used], variances[used]
         points = Gaussians(data.mean)
         require_memory(len(points), _MATRICES)
-        self.gamma_ = resolve_gamma(self.gamma, points, self.kernel, weights)
+        kernel = ExpectedKernel.for_examples(
+            points, weights, self.kernel, self.gamma, self.degree, self.coef0
+        )
         decompose = cached(self.memory, _decompose_gram)
-        values, vectors = decompose(points, self.n_threads, **self._parameters())
+        values, vectors = decompose(points, kernel, thread_count(self.n_threads))
         scales = np.sqrt(values)
-        linear = UncertainSVC(
-            C=self.C,
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            class_weight=self.class_weight,
-            fit_intercept=self.fit_intercept,
-            n_threads=self.n_threads,
-        ).fit(_in_their_span(vectors * scales, variances), y, sample_weight=weights)
-        coefficients = (linear.coef_ / scales) @ vectors.T
+        costs = raw_weights(classes, codes, weights, self.class_weight)
+        images = _in_their_span(vectors * scales, variances)
+        result = fit_linear(images, classes, codes, costs, settings)
+        coefficients = (result.coef / scales) @ vectors.T
         nonzero = coefficients.any(axis=0)
+        self.gamma_, self._kernel = kernel.gamma, kernel
         self.classes_ = classes
         self.support_ = used[nonzero]
         self.support_vectors_ = points.mean[nonzero]
         self.dual_coef_ = np.ascontiguousarray(coefficients[:, nonzero])
-        self.intercept_ = linear.intercept_
-        self.objective_ = linear.objective_
-        self.suboptimality_ = linear.suboptimality_
-        self.n_iter_ = linear.n_iter_
-        self.status_ = linear.status_
-        self._lengths = np.linalg.norm(linear.coef_, axis=1)  # |w|
+        self.intercept_ = result.intercept
+        result.describe(self)
+        self._lengths = np.linalg.norm(result.coef, axis=1)  # |w|
         return self
 
     def decision_function(self, X: Gaussians | ArrayLike) -> Array:
@@ -256,8 +247,14 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         """
         check_is_fitted(self)
         points, support = as_gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
-        options = {**self._parameters(), "n_threads": self.n_threads}
-        values = expansion_values(points, support, self.dual_coef_, self.intercept_, **options)
+        values = expansion_values(
+            points,
+            support,
+            self.dual_coef_,
+            self.intercept_,
+            self._kernel,
+            thread_count(self.n_threads),
+        )
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def decision_std(
@@ -305,7 +302,7 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
     def _with_errors(self, X: Any, labels: Labels | None, X_std: Any, X_cov: Any) -> Any:
         """Read one error for each row, which has the unit of the feature space, not that of X."""
         if isinstance(X, Gaussians):
-            if X.feature_units is not None and X.covariances.kind != "zero":
+            if X.feature_units is not None and not X.covariances.certain:
                 raise ValueError(
                     f"X has errors with {text(X.feature_units)}, the feature space has no unit; "
                     "give the means alone as X, and errors in the feature space as X_std"
@@ -328,15 +325,6 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         """Convert the means alone."""
         return super()._check_features(X).replaced(covariances=X.covariances)
 
-    def _parameters(self) -> dict[str, Any]:
-        """Return the options of the kernel."""
-        return {
-            "kind": self.kernel,
-            "gamma": self.gamma_,
-            "degree": self.degree,
-            "coef0": self.coef0,
-        }
-
 
 def _argument(X: Any, X_std: Any) -> str:
     """Return the name of the argument that the errors came in."""
@@ -347,19 +335,18 @@ def _argument(X: Any, X_std: Any) -> str:
 
 def _feature_space_variances(data: Gaussians, argument: str) -> Array:
     """Return one variance for each example."""
-    kind = data.covariances.kind
-    if kind not in ("zero", "isotropic"):
+    if not storage_of(data.covariances).spherical:
         raise ValueError(
-            f"{argument} has {kind} covariances; the feature space of a kernel takes one standard "
-            "deviation or variance for each example, of shape (n_samples,). For errors of each "
-            "feature use UncertainKernelSVC"
+            f"{argument} has {data.covariances.kind} covariances; the feature space of a kernel "
+            "takes one standard deviation or variance for each example, of shape (n_samples,). For "
+            "errors of each feature use UncertainKernelSVC"
         )
     return data.covariances.trace() / data.shape[1]
 
 
-def _decompose_gram(X: Gaussians, n_threads: int | None, **options: Any) -> tuple[Array, Array]:
+def _decompose_gram(X: Gaussians, kernel: ExpectedKernel, n_threads: int) -> tuple[Array, Array]:
     """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
-    K = expected_kernel(X, n_threads=n_threads, **options)
+    K = kernel.gram(X, n_threads=n_threads)
     values, vectors = abandonable(lambda: np.linalg.eigh(K))
     if values[-1] <= 0.0:  # all examples lie at the origin of the feature space
         return np.ones(1), np.zeros((len(K), 1))

@@ -5,6 +5,7 @@ Gaussians and labels enter; support Gaussians, their coefficients, and decision 
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from halosvm.abandonable import abandonable
 from halosvm.estimator import GaussianClassifier, read_targets
 from halosvm.expansions import KernelExpansion, expansion_values
-from halosvm.kernels import check_kernel, resolve_gamma
+from halosvm.kernels import ExpectedKernel, check_diagonal, check_kernel
 from halosvm.level2 import check_level2, resolve_tau
 from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.targets import encode_labels, raw_weights, weighted_rows
@@ -218,11 +219,16 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
             data, y, codes = data[used], y[used], codes[used]
         costs = raw_weights(classes, codes, weights, self.class_weight)
         require_memory(len(data))
-        self.gamma_ = resolve_gamma(self.gamma, data, self.kernel, weights)
-        self.tau_ = None
+        kernel = ExpectedKernel.for_examples(
+            data, weights, self.kernel, self.gamma, self.degree, self.coef0, self.normalize
+        )
+        memory, threads = self.memory, thread_count(self.n_threads)
         if self.level2 is not None:
-            self.tau_ = resolve_tau(self.tau, data, self._training_gram, weights)
-        gram = self._training_gram(data, **self._level2(), diagonal=self.diagonal)
+            tau = resolve_tau(
+                self.tau, data, lambda rows: training_gram(memory, rows, kernel, threads), weights
+            )
+            kernel = dataclasses.replace(kernel, tau=tau)
+        gram = training_gram(memory, data, kernel, threads, self.diagonal)
         dual = _DualSolver(
             C=self.C,
             kernel="precomputed",
@@ -233,6 +239,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         # Pairs of classes that have not begun, and columns that are not in the cache, are read from
         # the matrix as it is: without numbers the solver finds nothing left to improve.
         abandonable(lambda: dual.fit(gram, y, costs), lambda: gram.fill(np.nan))
+        self.gamma_, self.tau_, self._kernel = kernel.gamma, kernel.tau, kernel
         self.classes_ = classes
         self.support_ = used[dual.support_]
         self.support_gaussians_ = data[dual.support_]
@@ -253,7 +260,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         if isinstance(self.max_iter, bool) or self.max_iter != -1:
             require_count(self.max_iter, "max_iter")
         thread_count(self.n_threads)
-        check_kernel(self.kernel, self.degree, self.coef0, "kernel")
+        check_kernel(self.kernel, self.degree, self.coef0, self.normalize, "kernel")
+        check_diagonal(self.diagonal, self.kernel, self.normalize)
         check_level2(self.level2, self.tau, self.diagonal)
         shape = self.decision_function_shape
         if not isinstance(shape, str) or shape not in _SHAPES:
@@ -357,27 +365,10 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
         check_is_fitted(self)
         data = self._read_data(X, X_std, X_cov)
-        options = {**self._parameters(), **self._level2(), "n_threads": self.n_threads}
+        threads = thread_count(self.n_threads)
         return expansion_values(
-            data, self.support_gaussians_, self._pairs, self.intercept_, **options
+            data, self.support_gaussians_, self._pairs, self.intercept_, self._kernel, threads
         )
-
-    def _training_gram(self, X: Examples, **options: Any) -> Array:
-        return training_gram(self.memory, X, self.n_threads, **self._parameters(), **options)
-
-    def _parameters(self) -> dict[str, Any]:
-        """Return the options of the expected kernel."""
-        return {
-            "kind": self.kernel,
-            "gamma": self.gamma_,
-            "degree": self.degree,
-            "coef0": self.coef0,
-            "normalize": self.normalize,
-        }
-
-    def _level2(self) -> dict[str, Any]:
-        """Return the options of the level-2 kernel, if there is one."""
-        return {} if self.tau_ is None else {"level2": "gaussian", "tau": self.tau_}
 
 
 class _DualSolver(SVC):  # type: ignore[misc]

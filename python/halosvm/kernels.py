@@ -1,28 +1,27 @@
-"""Expected kernels: Gaussians or mixtures of them in, Gram matrix out.
+"""Expected kernels k(X, Y) = E k(x, y) of independent x ~ X and y ~ Y, in closed form.
 
-k(X, Y) = E k(x, y) for independent x ~ X and y ~ Y, in closed form, and bandwidths for it.
+In:  the parameters of a kernel, and the examples that a bandwidth is taken from.
+Out: `ExpectedKernel`, the one form in which the package holds a kernel, and its Gram matrices.
 """
 
 from __future__ import annotations
 
 import numbers
-import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from halosvm import _core
-from halosvm.frames import require_equal_names
-from halosvm.level2 import check_level2, resolve_tau, write_level2
+from halosvm.level2 import write_level2
 from halosvm.mixtures import as_examples, moments_of
-from halosvm.parameters import thread_count
 from halosvm.reading import refuse_masked
 from halosvm.units import refuse
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from halosvm.mixtures import Examples
 
@@ -32,132 +31,87 @@ KINDS = ("rbf", "laplacian", "poly", "linear")
 _DIAGONALS = ("product", "unit")
 
 
-def expected_kernel(
-    X: Examples | ArrayLike,
-    Y: Examples | ArrayLike | None = None,
-    *,
-    kind: str = "rbf",
-    gamma: ArrayLike | str = "scale",
-    degree: int = 3,
-    coef0: float = 1.0,
-    diagonal: str = "product",
-    normalize: bool = False,
-    level2: str | None = None,
-    tau: float | str = "median",
-    out: NDArray[Any] | None = None,
-    dtype: DTypeLike | None = None,
-    n_threads: int | None = None,
-) -> NDArray[Any]:
-    r"""Return the Gram matrix of an expected kernel.
+@dataclass(frozen=True, eq=False)
+class ExpectedKernel:
+    """An expected kernel with all its parameters, or the level-2 kernel of the distances it gives.
 
-    Its entries are :math:`E\, k(x_i, y_j)` for independent :math:`x_i \sim X_i` and
-    :math:`y_j \sim Y_j`, in closed form. It is positive semi-definite for every set of Gaussians;
-    between certain points it is the kernel k itself.
-
-    Parameters
+    Attributes
     ----------
-    X : Gaussians, GaussianMixtures or array-like of shape (n_samples_X, n_features)
-        An array holds certain points. Between mixtures it is the sum over all pairs of components,
-        each with both weights, at the cost of that many kernels.
-    Y : Gaussians, GaussianMixtures or array-like of shape (n_samples_Y, n_features), optional
-        None stands for `X`: each pair is then computed once.
-    kind : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
-        As in `sklearn.metrics.pairwise`. "laplacian" needs zero, isotropic or diagonal covariances.
-        "linear" does not depend on the covariances.
-    gamma : float, array-like of shape (n_features,), or "scale", default="scale"
-        Inverse bandwidth, 1 / (2 sigma^2) for "rbf", of all features or of each:
-        exp(-sum_k gamma_k (x_k - y_k)^2), exp(-sum_k gamma_k abs(x_k - y_k)),
-        (sum_k gamma_k x_k y_k + coef0)^degree. "scale" is 1 / (n_features v) with the variance v of
-        all values in `Y`, or in `X` without `Y`, those of the covariances and between components
-        included; thus ``expected_kernel(X_test, X_train)`` and ``expected_kernel(X_train)`` agree.
-    degree : int, default=3
-        Of "poly": 1, 2 or 3.
-    coef0 : float, default=1.0
-        Of "poly".
-    diagonal : {"product", "unit"}, default="product"
-        "product": the kernel of an example with itself, too, is that of two independent copies,
-        below 1 if it is uncertain. "unit": it is E k(x_i, x_i) = 1, which adds to each example a
-        ridge of its own; only for "rbf" and "laplacian", without `Y` and `normalize`.
-    normalize : bool, default=False
-        Divide by the square roots of the kernels of both examples with themselves, which keeps
-        entries from vanishing where features are many.
-    level2 : {"gaussian"} or None, default=None
-        "gaussian": the kernel exp(-(k(X, X) + k(Y, Y) - 2 k(X, Y)) / (2 tau^2)) of the distances
-        that the expected kernel k gives its examples. Its diagonal is 1, and its entries are of the
-        same size where features are many and those of k tiny; but where k(X, Y) is lost in the
-        rounding of k(X, X), it cannot tell examples apart: then take a smaller gamma.
-    tau : float or "median", default="median"
-        Width of the level-2 kernel. "median" is the median distance between examples of `Y`, or of
-        `X` without `Y`, that differ. Of more than 1,000 rows, 1,000 evenly spaced ones count.
-    out : ndarray of shape (n_samples_X, n_samples_Y), optional
-        Where to write, of float32 or float64 with contiguous rows, a memory map too. A matrix
-        larger than memory is best written in blocks of rows,
-        ``expected_kernel(X[i:j], X, gamma=g, out=K[i:j])``.
-    dtype : {numpy.float32, numpy.float64}, optional
-        Type of the result when `out` is not given; float64 by default.
-    n_threads : int, optional
-        Number of threads; None uses every processor this process may use. The result does not
-        depend on it.
-
-    Returns
-    -------
-    ndarray of shape (n_samples_X, n_samples_Y)
-        `out`, if given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For parameters out of range, data that do not fit together, and values that overflow.
-
-    References
-    ----------
-    Y. Chen, T. T. Georgiou and A. Tannenbaum, "Probabilistic Kernel Support Vector Machines"
-    (2019), with the sign of the determinant's exponent corrected.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from halosvm import Gaussians, expected_kernel
-    >>> X = Gaussians(np.array([[0.0], [1.0]]), std=np.array([[0.0], [1.0]]))
-    >>> expected_kernel(X, gamma=0.5).round(3)
-    array([[1.   , 0.551],
-           [0.551, 0.577]])
+    kind : {"rbf", "laplacian", "poly", "linear"}
+        As in `expected_kernel`, like `degree`, `coef0` and `normalize`.
+    gamma : ndarray of shape (1,) or (n_features,)
+        Inverse bandwidth; of "linear" it is 1.
+    tau : float or None
+        Width of the level-2 kernel; None stands for the expected kernel itself.
     """
-    x = as_examples(X)
-    y = None if Y is None else _as_partner(Y, x)
-    gammas = resolve_gamma(gamma, x if y is None else y, kind)
-    check_kernel(kind, degree, coef0)
-    _check_diagonal(diagonal, kind, y, normalize)
-    check_level2(level2, tau, diagonal)
-    threads = thread_count(n_threads)
-    result = _output(out, dtype, (len(x), len(x if y is None else y)))
-    if result.size == 0:
-        return result
-    kernel = _CoreKernel(kind, gammas, int(degree), float(coef0), bool(normalize), threads)
-    if level2 is None:
-        kernel.write(x, y, result)
-    else:
-        width = resolve_tau(tau, x if y is None else y, kernel.gram)
-        write_level2(kernel, x, y, result, width)
-    if diagonal == "unit":
-        np.fill_diagonal(result, 1.0)
-    return result
-
-
-class _CoreKernel(NamedTuple):
-    """An expected kernel as the core takes it."""
 
     kind: str
     gamma: Array
-    degree: int
-    coef0: float
-    normalize: bool
-    n_threads: int
+    degree: int = 3
+    coef0: float = 1.0
+    normalize: bool = False
+    tau: float | None = None
 
-    def write(self, X: Examples, Y: Examples | None, out: NDArray[Any]) -> None:
-        _core.gram(X.core_view(), None if Y is None else Y.core_view(), out, *self)
-        if self.kind in ("poly", "linear") and out.size:
+    @classmethod
+    def for_examples(
+        cls,
+        X: Examples,
+        weights: Array | None,
+        kind: str,
+        gamma: ArrayLike | str,
+        degree: int,
+        coef0: float,
+        normalize: bool = False,
+    ) -> Self:
+        """Return a kernel, whose parameters were checked, with the bandwidth for the examples."""
+        gammas = resolve_gamma(gamma, X, kind, weights)
+        return cls(kind, gammas, int(degree), float(coef0), bool(normalize))
+
+    @property
+    def order(self) -> int | None:
+        """Degree of a polynomial kernel, None of one of distances."""
+        return {"poly": self.degree, "linear": 1}.get(self.kind)
+
+    @property
+    def spread_has_closed_form(self) -> bool:
+        """Whether sums of kernels have a standard deviation in closed form, unless normalised."""
+        return self.kind == "rbf" or self.order in (1, 2)
+
+    def write(self, X: Examples, Y: Examples | None, out: NDArray[Any], n_threads: int) -> None:
+        """Write the Gram matrix, of X with itself when Y is None."""
+        if self.tau is not None:
+            write_level2(self, X, Y, out, n_threads)
+        else:
+            self.write_expectations(X, Y, out, n_threads)
+
+    def gram(
+        self, X: Examples, Y: Examples | None = None, *, diagonal: str = "product", n_threads: int
+    ) -> Array:
+        """Return the Gram matrix, of X with itself when Y is None, its diagonal as told."""
+        out = np.empty((len(X), len(X if Y is None else Y)))
+        if out.size:
+            self.write(X, Y, out, n_threads)
+        if diagonal == "unit":
+            np.fill_diagonal(out, 1.0)
+        return out
+
+    def write_expectations(
+        self, X: Examples, Y: Examples | None, out: NDArray[Any], n_threads: int
+    ) -> None:
+        """Write the Gram matrix of the expected kernel, whatever tau is."""
+        other = None if Y is None else Y.core_view()
+        parameters = (self.kind, self.gamma, self.degree, self.coef0, self.normalize)
+        _core.gram(X.core_view(), other, out, *parameters, n_threads)
+        if self.order is not None:
             self._require_finite(X, Y, out)
+
+    def expectations_with_themselves(self, X: Examples, n_threads: int) -> Array:
+        """Return the expected kernel of each example with itself, whatever tau is."""
+        if self.normalize and self.order is None:
+            return np.ones(len(X))  # divided in logarithms: these cannot vanish
+        parameters = (self.kind, self.gamma, self.degree, self.coef0)
+        values = _core.gram_diagonal(X.core_view(), *parameters, n_threads)
+        return (values > 0.0).astype(np.float64) if self.normalize else values
 
     def _require_finite(self, X: Examples, Y: Examples | None, K: NDArray[Any]) -> None:
         if np.isfinite(K.min()) and np.isfinite(K.max()):
@@ -167,20 +121,6 @@ class _CoreKernel(NamedTuple):
             f"the {self.kind} kernel overflows {K.dtype}: means are up to {largest:g}, gamma is up "
             f"to {self.gamma.max():g}; scale the features"
         )
-
-    def gram(self, X: Examples) -> Array:
-        out = np.empty((len(X), len(X)))
-        self.write(X, None, out)
-        return out
-
-    def diagonal(self, X: Examples) -> Array:
-        if self.normalize and self.kind in ("rbf", "laplacian"):
-            return np.ones(len(X))  # divided in logarithms: these cannot vanish
-        view = X.core_view()
-        values = _core.gram_diagonal(
-            view, self.kind, self.gamma, self.degree, self.coef0, self.n_threads
-        )
-        return (values > 0.0).astype(np.float64) if self.normalize else values
 
 
 def resolve_gamma(
@@ -271,18 +211,9 @@ def _variance(X: Examples, weights: Array | None) -> float:
     return float(np.average(spreads + traces / X.shape[1], weights=weights))
 
 
-def _as_partner(Y: Examples | ArrayLike, X: Examples) -> Examples:
-    try:
-        y = as_examples(Y)
-    except (ValueError, TypeError) as error:
-        raise type(error)(re.sub(r"^X\b", "Y", str(error))) from None
-    if y.shape[1] != X.shape[1]:
-        raise ValueError(f"Y has {y.shape[1]} features, X has {X.shape[1]}")
-    require_equal_names("Y", y.feature_names, "X", X.feature_names)
-    return y.in_units(X.feature_units, "Y", "X")
-
-
-def check_kernel(kind: Any, degree: Any, coef0: Any, argument: str = "kind") -> None:
+def check_kernel(
+    kind: Any, degree: Any, coef0: Any, normalize: Any = False, argument: str = "kind"
+) -> None:
     """Raise for a kernel that does not exist, whose name came in the given argument."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"{argument} must be one of {', '.join(KINDS)}; got {kind!r}")
@@ -294,35 +225,15 @@ def check_kernel(kind: Any, degree: Any, coef0: Any, argument: str = "kind") -> 
         raise TypeError(f"coef0 must be a number, got {coef0!r}")
     if not np.isfinite(float(coef0)) or (kind == "poly" and coef0 < 0):
         raise ValueError(f"coef0 must be >= 0 and finite, got {coef0!r}")
-
-
-def _check_diagonal(diagonal: Any, kind: str, Y: Examples | None, normalize: Any) -> None:
     if not isinstance(normalize, bool | np.bool_):
         raise TypeError(f"normalize must be True or False, got {normalize!r}")
+
+
+def check_diagonal(diagonal: Any, kind: str, normalize: bool) -> None:
+    """Raise for a diagonal of Gram matrices that does not exist, or not with such a kernel."""
     if not isinstance(diagonal, str) or diagonal not in _DIAGONALS:
         raise ValueError(f"diagonal must be one of {', '.join(_DIAGONALS)}; got {diagonal!r}")
-    if diagonal == "unit":
-        if kind not in ("rbf", "laplacian"):
-            raise ValueError(f"diagonal='unit' is for rbf and laplacian, not {kind}")
-        if Y is not None:
-            raise ValueError("diagonal='unit' needs Y=None: only X with itself has a diagonal")
-        if normalize:
-            raise ValueError("diagonal='unit' and normalize=True both set the diagonal; give one")
-
-
-def _output(out: Any, dtype: Any, shape: tuple[int, int]) -> NDArray[Any]:
-    """Return the array to write to."""
-    if out is None:
-        wanted = np.dtype(np.float64 if dtype is None else dtype)
-        if wanted not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32 or float64, got {wanted}")
-        return np.empty(shape, wanted)
-    if not isinstance(out, np.ndarray) or out.dtype not in (np.float32, np.float64):
-        raise TypeError("out must be an array of float32 or float64")
-    if dtype is not None and out.dtype != np.dtype(dtype):
-        raise ValueError(f"dtype is {np.dtype(dtype)}, out has {out.dtype}")
-    if out.shape != shape:
-        raise ValueError(f"out has shape {out.shape}, expected {shape}")
-    if not out.flags.writeable:
-        raise ValueError("out is read-only")
-    return out
+    if diagonal == "unit" and kind not in ("rbf", "laplacian"):
+        raise ValueError(f"diagonal='unit' is for rbf and laplacian, not {kind}")
+    if diagonal == "unit" and normalize:
+        raise ValueError("diagonal='unit' and normalize=True both set the diagonal; give one")

@@ -7,7 +7,7 @@ Out: exp(-(k(X, X) + k(Y, Y) - 2 k(X, Y)) / (2 tau^2)), all of whose entries are
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halosvm.kernels import ExpectedKernel
     from halosvm.mixtures import Examples
 
     Array = NDArray[np.float64]
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
 _BLOCK = 2**21  # kernel values that are converted at a time
 _MEDIAN_ROWS = 1000  # examples among which the median distance is taken
 _ROUNDING = 1e-14  # squared distances below this share of the largest kernel value are no distances
-
-
-class ExpectedKernel(Protocol):
-    """An expected kernel with all its parameters."""
-
-    def write(self, X: Examples, Y: Examples | None, out: NDArray[Any]) -> None:
-        """Write the Gram matrix, of X with itself when Y is None."""
-
-    def diagonal(self, X: Examples) -> Array:
-        """Return the kernel of each example with itself."""
 
 
 def check_level2(level2: Any, tau: Any, diagonal: str) -> None:
@@ -86,26 +77,27 @@ def resolve_tau(
 
 
 def write_level2(
-    kernel: ExpectedKernel, X: Examples, Y: Examples | None, out: NDArray[Any], tau: float
+    kernel: ExpectedKernel, X: Examples, Y: Examples | None, out: NDArray[Any], n_threads: int
 ) -> None:
-    """Write the level-2 Gram matrix, in place or, for float32, by blocks of float64.
+    """Write the level-2 Gram matrix of a kernel with tau, in place or, for float32, by blocks.
 
-    Distances are small differences of kernels, which float32 would lose.
+    Distances are small differences of kernels, which float32 would lose; so blocks are float64.
     """
-    columns = X if Y is None else Y
-    of_rows = kernel.diagonal(X)
-    of_columns = of_rows if Y is None else kernel.diagonal(Y)
+    columns, tau = X if Y is None else Y, kernel.tau
+    assert tau is not None
+    of_rows = kernel.expectations_with_themselves(X, n_threads)
+    of_columns = of_rows if Y is None else kernel.expectations_with_themselves(Y, n_threads)
     step = max(1, _BLOCK // len(columns))
     in_place = out.dtype == np.float64
     if in_place:
-        kernel.write(X, Y, out)
+        kernel.write_expectations(X, Y, out, n_threads)
     for begin in range(0, len(X), step):
         rows = slice(begin, begin + step)
         first = 0 if in_place or Y is not None else begin  # each pair of examples once
         block = out[rows]
         if not in_place:
             block = np.empty((len(block), len(columns) - first))
-            kernel.write(X[rows], columns[first:], block)
+            kernel.write_expectations(X[rows], columns[first:], block, n_threads)
         _to_gaussian(block, of_rows[rows], of_columns[first:], tau)
         if not in_place:
             out[rows, first:] = block

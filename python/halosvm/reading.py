@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
-from . import units
+from . import _core, units
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 
@@ -200,6 +200,18 @@ def require_finite(array: FloatArray, argument: str) -> None:
     except ValueError as error:
         reason = str(error).split("\n")[0].rstrip(".")
         refuse_where(~np.isfinite(array), reason, "it must be finite", array)
+
+
+def require_in_range(values: FloatArray, argument: str) -> None:
+    """Raise ValueError unless all values are finite and small enough to be squared.
+
+    The core finds the first that is not, and has the words for it, in tables of rows and columns.
+    """
+    if values.ndim != 2:
+        rule = f"it must be finite and at most {LARGEST:g} in size"
+        refuse_where(beyond_limits(values), argument, rule, values)
+    elif values.size:
+        _core.Gaussians(values, _core.Covariances.zero(*values.shape)).check(argument)
 
 
 def refuse_missing(values: NDArray[Any], argument: str) -> None:

@@ -7,7 +7,7 @@ Out: for each bag a matrix, a diagonal or a factor, as `Covariances` stores them
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from halosvm.centring import centred
 from halosvm.groups import read_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Packed = tuple[Array, NDArray[np.int64] | None, Array | None, tuple[int, ...]]
 
 BagKind: TypeAlias = Literal["full", "diagonal", "low_rank"]
 Shrinkage: TypeAlias = float | Literal["ledoit_wolf"] | None
@@ -41,8 +42,7 @@ def as_bags(samples: Iterable[Any]) -> list[Array]:
             raise ValueError(
                 f"samples[{i}] holds {len(bag)} observation(s); a sample covariance needs 2 or more"
             )
-        bad = reading.beyond_limits(bag)
-        reading.refuse_where(bad, f"samples[{i}]", "it must be finite", bag)
+        reading.require_in_range(bag, f"samples[{i}]")
     return bags
 
 
@@ -50,8 +50,7 @@ def split_by_group(samples: Any, groups: Any) -> tuple[NDArray[Any], list[Array]
     """Return the groups in ascending order, and the bag of observations of each."""
     axes = ("n_observations", "n_features")
     observations = reading.as_float_array(samples, "samples", *axes).astype(np.float64, copy=False)
-    bad = reading.beyond_limits(observations)
-    reading.refuse_where(bad, "samples", "it must be finite", observations)
+    reading.require_in_range(observations, "samples")
     names, codes = read_groups(groups, samples, len(observations))
     rows = np.argsort(codes, kind="stable")
     return names, np.split(observations[rows], np.cumsum(np.bincount(codes))[:-1])
@@ -60,7 +59,7 @@ def split_by_group(samples: Any, groups: Any) -> tuple[NDArray[Any], list[Array]
 def check_options(kind: str, shrinkage: Shrinkage, of: str) -> None:
     """Raise for options of `covariance_of_bag` that do not exist."""
     for name, value, allowed in (
-        ("kind", kind, ("full", "diagonal", "low_rank")),
+        ("kind", kind, tuple(_ESTIMATES)),
         ("of", of, ("observations", "mean")),
     ):
         if value not in allowed:
@@ -100,15 +99,7 @@ def covariance_of_bag(
     added = a * float(np.square(deviations).sum()) / d
     if a:
         deviations *= np.sqrt(1.0 - a)
-    if kind == "diagonal":
-        return np.asarray(np.square(deviations).sum(axis=0)) + added, 0.0
-    if kind == "full":
-        return np.asarray(deviations.T @ deviations) + added * np.eye(d), 0.0
-    _, scales, directions = np.linalg.svd(deviations, full_matrices=False)
-    # Centring costs one rank; what the decomposition leaves in its place is rounding.
-    kept = scales > scales[0] * max(deviations.shape) * np.finfo(np.float64).eps
-    rank = min(np.count_nonzero(kept), n - 1)
-    return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T), added
+    return _ESTIMATES[kind].of_bag(deviations, added)
 
 
 def _ledoit_wolf_share(deviations: Array) -> float:
@@ -123,15 +114,51 @@ def _ledoit_wolf_share(deviations: Array) -> float:
 
 def estimate_covariances(
     samples: Iterable[Any], kind: BagKind, shrinkage: Shrinkage, of: Of
-) -> tuple[Array, NDArray[np.int64] | None, Array | None, tuple[int, ...]]:
+) -> Packed:
     """Return values, offsets, diagonal_values and shape of Covariances of that kind."""
     check_options(kind, shrinkage, of)
     bags = as_bags(samples)
     estimates = [covariance_of_bag(bag, kind, shrinkage, of) for bag in bags]
-    if kind != "low_rank":
-        values = np.stack([estimate for estimate, _ in estimates])
-        return values, None, None, values.shape
+    return _ESTIMATES[kind].packed(estimates)
+
+
+class _Estimate(NamedTuple):
+    """What a kind keeps of scaled deviations, and how `Covariances` stores that of all bags."""
+
+    of_bag: Callable[[Array, float], tuple[Array, float]]
+    packed: Callable[[list[tuple[Array, float]]], Packed]
+
+
+def _diagonal(deviations: Array, added: float) -> tuple[Array, float]:
+    return np.asarray(np.square(deviations).sum(axis=0)) + added, 0.0
+
+
+def _full(deviations: Array, added: float) -> tuple[Array, float]:
+    return np.asarray(deviations.T @ deviations) + added * np.eye(deviations.shape[1]), 0.0
+
+
+def _factor(deviations: Array, added: float) -> tuple[Array, float]:
+    _, scales, directions = np.linalg.svd(deviations, full_matrices=False)
+    # Centring costs one rank; what the decomposition leaves in its place is rounding.
+    kept = scales > scales[0] * max(deviations.shape) * np.finfo(np.float64).eps
+    rank = min(np.count_nonzero(kept), len(deviations) - 1)
+    return np.ascontiguousarray((directions[:rank] * scales[:rank, np.newaxis]).T), added
+
+
+def _stacked(estimates: list[tuple[Array, float]]) -> Packed:
+    values = np.stack([estimate for estimate, _ in estimates])
+    return values, None, None, values.shape
+
+
+def _as_factors(estimates: list[tuple[Array, float]]) -> Packed:
     factors, offsets, shape = arrays.read_factors([factor for factor, _ in estimates])
     shrunk = [added for _, added in estimates]
     diagonal = np.repeat(shrunk, shape[1]).reshape(shape) if any(shrunk) else None
     return np.asarray(factors, np.float64), offsets, diagonal, shape
+
+
+_ESTIMATES: dict[str, _Estimate] = {
+    "full": _Estimate(_full, _stacked),
+    "diagonal": _Estimate(_diagonal, _stacked),
+    "low_rank": _Estimate(_factor, _as_factors),
+}

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm import _core
-from halosvm import covariance_arrays as arrays
+from halosvm.covariance_kinds import storage_of
 from halosvm.parameters import thread_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from halosvm.covariance_kinds import Kind
     from halosvm.covariances import Covariances
     from halosvm.reading import FloatArray
 
@@ -39,18 +39,12 @@ def require_mean(mean: Any, argument: str) -> None:
 
 def truncate(
     covariances: Covariances, p: Any, n_threads: int | None
-) -> tuple[arrays.Kind, FloatArray | None, NDArray[np.int64] | None]:
+) -> tuple[Kind, FloatArray | None, NDArray[np.int64] | None]:
     """Return kind, values and offsets of the truncated batch, in the type of the given one."""
-    p, threads, values = require_fraction(p, "p"), thread_count(n_threads), covariances.values
-    if values is None or covariances.kind == "isotropic" or len(covariances) == 0:
-        return covariances.kind, values, covariances.offsets
-    view = covariances.core_view()
-    if covariances.kind == "diagonal":
-        kept = _core.truncate_diagonal(view, p, threads)
-        return "diagonal", np.where(kept, values, np.zeros((), values.dtype)), None
-    in_core = _core.truncate_float32 if values.dtype == np.float32 else _core.truncate
-    flat, offsets = in_core(view, p, threads)
-    return "low_rank", *arrays.pack_factors([flat], np.diff(offsets), covariances.n_features)
+    share, threads = require_fraction(p, "p"), thread_count(n_threads)
+    if len(covariances) == 0:
+        return covariances.kind, covariances.values, covariances.offsets
+    return storage_of(covariances).truncated(covariances, share, threads)
 
 
 def project_means(means: FloatArray, covariances: Covariances) -> FloatArray:
@@ -63,10 +57,10 @@ def project_means(means: FloatArray, covariances: Covariances) -> FloatArray:
             "subspace_mean='project' needs covariances without an added diagonal, whose range is "
             "the whole space"
         )
-    if covariances.kind != "low_rank":
+    if storage_of(covariances).independent:
         return np.asarray(np.where(covariances.variances() > 0, means, np.zeros((), means.dtype)))
     projected = np.zeros(means.shape)
-    for rows, factors in arrays.factor_groups(covariances):
+    for rows, factors in storage_of(covariances).factor_groups(covariances):
         lengths = np.einsum("ndr,ndr->nr", factors, factors)
         along = np.einsum("ndr,nd->nr", factors, means[rows].astype(np.float64)) / lengths
         projected[rows] = np.einsum("ndr,nr->nd", factors, along)

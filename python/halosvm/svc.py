@@ -8,15 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from halosvm import _core
 from halosvm.estimator import GaussianClassifier
+from halosvm.linear_fit import Settings, fit_linear
 from halosvm.linear_model import LinearModel
-from halosvm.parameters import require_count, require_number, thread_count
 from halosvm.subspace import require_fraction, require_mean
 from halosvm.targets import encode_labels, raw_weights
-from halosvm.user_warning import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +24,6 @@ if TYPE_CHECKING:
     from halosvm.gaussians import Gaussians
 
     Array = NDArray[np.float64]
-
-_SOLVERS = ("auto", "lbfgs", "interior_point", "sgd")
-_AVERAGING = ("weighted", "none")
 
 
 class UncertainSVC(GaussianClassifier, LinearModel):
@@ -221,6 +215,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             return self._fit(X, y, X_std, X_cov, sample_weight)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        settings = Settings.of(self)
         self._check_parameters()
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         if self.subspace is not None:
@@ -228,105 +223,12 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             data = data.truncate(p, mean=mean, n_threads=self.n_threads)
         classes, codes = encode_labels(y)
         weights = raw_weights(classes, codes, sample_weight, self.class_weight)
-        with np.errstate(over="ignore"):
-            total = float(len(data)) if weights is None else float(weights.sum())
-        if not 0.0 < total < np.inf:
-            raise ValueError(
-                f"sample_weight sums to {total:g}; the sum must be positive and finite"
-            )
-        lam = 1.0 / total / float(self.C)
-        if not 0.0 < lam < np.inf:
-            raise ValueError(
-                f"C is {self.C:g} and the weights sum to {total:g}, which makes lambda = "
-                f"1 / (C sum(c)) {lam:g}; it must be positive and finite"
-            )
-
-        n_problems = 1 if len(classes) == 2 else len(classes)
-        objective = _core.Objective(
-            data.core_view(),
-            codes,
-            n_problems,
-            weights,
-            lam,
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
-            n_threads=thread_count(self.n_threads),
-        )
-        coef, intercept = self._start(classes, (n_problems, data.shape[1]))
-        result = self._minimize(objective, coef, intercept)
-        if not (np.isfinite(result["coef"]).all() and np.isfinite(result["intercept"]).all()):
-            raise ValueError(
-                f"the coefficients overflow: features of this size need a C far below {self.C:g}"
-            )
-
+        result = fit_linear(data, classes, codes, weights, settings, self._start(classes))
         self.classes_ = classes
-        self.coef_ = result["coef"]
-        self.intercept_ = result["intercept"]
-        self.n_iter_ = result["epochs"]
-        one = n_problems == 1
-        self.objective_ = float(result["objective"][0]) if one else result["objective"]
-        self.suboptimality_ = float(result["suboptimality"][0]) if one else result["suboptimality"]
-        self.status_ = result["message"]
-        complaint = self._complaint(result)
-        if complaint:
-            warn_user(complaint)
+        self.coef_ = result.coef
+        self.intercept_ = result.intercept
+        result.describe(self)
         return self
-
-    def _minimize(self, objective: _core.Objective, coef: Array, intercept: Array) -> _core.Result:
-        report = _print_progress if self.verbose else None
-        if self.solver == "sgd":
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            return _core.minimize_sgd(
-                objective,
-                coef=coef,
-                intercept=intercept,
-                batch_size=self.batch_size,
-                max_epochs=self.max_iter,
-                tolerance=self.tol,
-                averaging=self.averaging,
-                seed=int(seed),
-                report=report,
-            )
-        minimize = {
-            "auto": _core.minimize,
-            "lbfgs": _core.minimize_lbfgs,
-            "interior_point": _core.minimize_interior_point,
-        }[self.solver]
-        return minimize(
-            objective,
-            coef=coef,
-            intercept=intercept,
-            max_iterations=self.max_iter,
-            tolerance=self.tol,
-            report=report,
-        )
-
-    def _complaint(self, result: _core.Result) -> str:
-        """Say what is wrong with the fit, and what to do; nothing when all is well."""
-        if result["stalled"]:
-            return (
-                f"the search stalled after {self.n_iter_} iterations at a certified suboptimality "
-                f"of {np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}: rounding leaves "
-                "no more digits, or the solver no longer gets ahead, so more iterations will not "
-                "help; centre and standardise the features, give covariances of low rank by their "
-                "factors, try another solver, or raise tol"
-            )
-        if not result["converged"]:
-            return (
-                f"after {self.n_iter_} iterations the certified suboptimality is "
-                f"{np.max(self.suboptimality_):.2g}, above tol = {self.tol:g}; increase max_iter "
-                "or tol, or standardise the features"
-            )
-        if not result["zero_model"]:
-            return ""
-        zero = ~self.coef_.any(axis=1)
-        several = len(self.coef_) > 1
-        of = f" of {', '.join(map(str, self.classes_[zero]))} against rest" if several else ""
-        return (
-            f"the objective{of} is least at w = 0, where only the larger side is predicted: no "
-            "boundary does better, since the errors are large or the classes overlap, and one is "
-            "rare; try class_weight='balanced'"
-        )
 
     def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
         """Return the most likely class label of each example.
@@ -346,40 +248,14 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         return labels
 
     def _check_parameters(self) -> None:
-        require_number(self.C, "C")
-        require_number(self.tol, "tol", or_zero=True)
         if self.subspace is not None:
             require_fraction(self.subspace, "subspace")
         require_mean(self.subspace_mean, "subspace_mean")
-        require_count(self.max_iter, "max_iter")
-        require_count(self.batch_size, "batch_size")
-        thread_count(self.n_threads)
-        for name in ("fit_intercept", "warm_start"):
-            value = getattr(self, name)
-            if not isinstance(value, bool | np.bool_):
-                raise TypeError(f"{name} must be True or False, got {value!r}")
-        for name, allowed in (
-            ("loss", tuple(_core.loss_names())),
-            ("solver", _SOLVERS),
-            ("averaging", _AVERAGING),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        if not isinstance(self.warm_start, bool | np.bool_):
+            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}")
 
-    def _start(self, classes: NDArray[Any], shape: tuple[int, int]) -> tuple[Array, Array]:
-        """Return the last fit's coefficients if they are wanted and of use, otherwise zeros."""
-        coef, intercept = np.zeros(shape), np.zeros(shape[0])
+    def _start(self, classes: NDArray[Any]) -> tuple[Array, Array] | None:
+        """Return the last fit's coefficients if they are wanted and of the same classes."""
         if not self.warm_start or not hasattr(self, "coef_"):
-            return coef, intercept
-        if self.coef_.shape != shape or not np.array_equal(self.classes_, classes):
-            return coef, intercept
-        return self.coef_, self.intercept_ if self.fit_intercept else intercept
-
-
-def _print_progress(epochs: int, objective: float, suboptimality: float) -> None:
-    print(
-        f"iteration {epochs:>7}   objective {objective:.8e}   "
-        f"certified suboptimality {suboptimality:.1e}",
-        flush=True,
-    )
+            return None
+        return (self.coef_, self.intercept_) if np.array_equal(self.classes_, classes) else None

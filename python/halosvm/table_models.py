@@ -38,9 +38,7 @@ class Standardise(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Gaussians) -> Gaussians:
         """Return the same examples in those units."""
         means = (X.mean - self.centre_) / self.scale_
-        if X.covariances.kind == "zero":
-            return Gaussians(means)
-        return Gaussians(means, variance=X.covariances.variances() / self.scale_**2)
+        return Gaussians(means, cov=X.covariances.scaled(1.0 / self.scale_))
 
 
 def in_table_units(pipeline: Pipeline, names: Sequence[str]) -> UncertainSVC:

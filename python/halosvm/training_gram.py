@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_memory
 
-from halosvm.kernels import expected_kernel
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from halosvm.kernels import ExpectedKernel
     from halosvm.mixtures import Examples
 
 
 def training_gram(
-    memory: Any, X: Examples, n_threads: int | None, **options: Any
+    memory: Any, X: Examples, kernel: ExpectedKernel, n_threads: int, diagonal: str = "product"
 ) -> NDArray[np.float64]:
-    """Return `expected_kernel` of X with itself, from the cache if it was computed before."""
-    gram: NDArray[np.float64] = cached(memory, _compute)(X, n_threads, **options)
+    """Return the Gram matrix of X with itself, from the cache if it was computed before."""
+    gram: NDArray[np.float64] = cached(memory, _compute)(X, kernel, n_threads, diagonal)
     return gram
 
 
@@ -34,8 +33,10 @@ def cached(memory: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return keeping
 
 
-def _compute(X: Examples, n_threads: int | None, **options: Any) -> NDArray[Any]:
-    return expected_kernel(X, n_threads=n_threads, **options)
+def _compute(
+    X: Examples, kernel: ExpectedKernel, n_threads: int, diagonal: str
+) -> NDArray[np.float64]:
+    return kernel.gram(X, diagonal=diagonal, n_threads=n_threads)
 
 
 def require_memory(n_samples: int, matrices: int = 1) -> None:

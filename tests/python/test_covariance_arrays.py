@@ -166,7 +166,7 @@ def test_bad_factors_and_matrices_are_named_with_row_and_value(value):
     with pytest.raises(ValueError, match=rf"^factors:? row 3\b.* is {shown}"):
         Covariances.low_rank(factors)
     for listed in (list(factors), [*factors, np.ones((3, 1))]):
-        with pytest.raises(ValueError, match=rf"^factors\[3\]: row 1, column 1 is {shown}"):
+        with pytest.raises(ValueError, match=rf"^factors\[3\] row 1, column 1 is {shown}"):
             Covariances.low_rank(listed)
     matrices = np.ones((5, 3, 3))
     matrices[3, 1, 2] = matrices[3, 2, 1] = value
@@ -249,8 +249,8 @@ def test_std_of_a_correlation_is_checked():
         ([np.ones((3, 2)), np.ones((3, 4))], r"samples\[1\] has shape \(3, 4\), expected .*2\)"),
         ([np.ones(3)], r"samples\[0\] has shape \(3,\)"),
         ([np.ones((3, 0))], "at least one feature"),
-        ([[[1.0], [np.nan]]], r"samples\[0\]: row 1, column 0 is nan"),
-        ([[[1.0], [1e200]]], r"samples\[0\]: row 1, column 0 is 1e\+200"),
+        ([[[1.0], [np.nan]]], r"samples\[0\] row 1, column 0 is nan"),
+        ([[[1.0], [1e200]]], r"samples\[0\] row 1, column 0 is 1e\+200"),
         ([[[0.0], [1e100]]], r"samples:? row 0"),
     ],
 )

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halosvm import Covariances
+from halosvm.covariance_kinds import storage_of
 
 DTYPES = [np.float32, np.float64]
 KINDS = [
@@ -529,3 +530,33 @@ def test_batches_selected_from_a_checked_batch_are_not_checked_again():
     array[1, 1] = -1.0
     assert batch[:3].variances()[1, 1] == -1.0
     assert batch[[1]].variances()[0, 1] == -1.0
+
+
+# ---- what the kinds answer -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_and_quadratic_forms_equal_those_of_the_dense_matrices(kind, dtype):
+    batch, S = make(kind, 6, 4, dtype)
+    rng = np.random.default_rng(3)
+    M, v, weights = (quarters(rng, shape, -3) for shape in ((4, 4), (6, 4), 6))
+    M = M + M.T
+    storage = storage_of(batch)
+    np.testing.assert_array_equal(
+        storage.weighted_sum(batch, weights), (weights[:, None, None] * S).sum(axis=0)
+    )
+    trace, squared, slope = storage.quadratic_forms(batch, M, v)
+    np.testing.assert_array_equal(trace, [np.trace(M @ one) for one in S])
+    np.testing.assert_array_equal(squared, [np.trace(M @ one @ M @ one) for one in S])
+    np.testing.assert_array_equal(slope, [x @ one @ x for one, x in zip(S, v, strict=True)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_promises_only_what_its_matrices_keep(kind):
+    batch, S = make(kind)
+    storage = storage_of(batch)
+    diagonal = np.diagonal(S, axis1=1, axis2=2)[:, :, None] * np.eye(3)
+    assert batch.certain == (not S.any())
+    assert storage.independent == np.array_equal(S, diagonal)
+    assert storage.spherical == np.array_equal(S, S[:, :1, :1] * np.eye(3))

@@ -23,10 +23,10 @@ from halosvm import (
     UncertainSVC,
     expansions,
     expected_kernel,
-    isotropic_kernel_svc,
     reference,
     training_gram,
 )
+from halosvm.kernels import ExpectedKernel
 
 GAMMA = 1.5
 
@@ -339,6 +339,14 @@ def test_decision_values_that_overflow_are_refused(moons):
         model.predict([[0.0, 0.0], [1e120, 1e120]])
 
 
+def test_parameters_set_after_the_fit_do_not_change_its_predictions(moons):
+    X, y, sigma = moons
+    model = IsotropicKernelSVC().fit(X, y, X_std=sigma)
+    values = model.decision_function(X)
+    model.set_params(kernel="linear", degree=1)
+    np.testing.assert_array_equal(model.decision_function(X), values)
+
+
 def test_an_early_end_warns(moons):
     X, y, sigma = moons
     with pytest.warns(ConvergenceWarning, match="after 1 iterations"):
@@ -349,9 +357,7 @@ def test_an_early_end_warns(moons):
 
 def test_a_decomposition_beyond_memory_is_refused_before_anything_is_computed(monkeypatch):
     monkeypatch.setattr(training_gram, "free_memory", lambda: 39e6)
-    monkeypatch.setattr(
-        isotropic_kernel_svc, "expected_kernel", lambda *a, **b: pytest.fail("computed")
-    )
+    monkeypatch.setattr(ExpectedKernel, "gram", lambda *a, **b: pytest.fail("computed"))
     message = r"X has 1000 rows: .* 5 times 0\.008 GB, that is 0\.04 GB, and 0\.039 GB.*at most 987"
     with pytest.raises(MemoryError, match=message):
         IsotropicKernelSVC().fit(np.zeros((1000, 2)), np.arange(1000) % 2)

@@ -22,6 +22,7 @@ from halosvm import (
     expected_kernel,
     training_gram,
 )
+from halosvm.kernels import ExpectedKernel
 
 
 # One of the checks wants weights to equal repeated rows to seven digits: a matter of the tolerance.
@@ -220,11 +221,13 @@ def test_a_search_over_c_computes_each_gram_matrix_once(make_gaussians, monkeypa
     X, y = make_gaussians("diagonal", n=60, d=4)
     computed = []
 
-    def count(X, **options):
-        computed.append(len(X))
-        return expected_kernel(X, **options)
+    def count(kernel, X, Y=None, **options):
+        if Y is None:
+            computed.append(len(X))
+        return gram(kernel, X, Y, **options)
 
-    monkeypatch.setattr(training_gram, "expected_kernel", count)
+    gram = ExpectedKernel.gram
+    monkeypatch.setattr(ExpectedKernel, "gram", count)
     grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
     plain = GridSearchCV(UncertainKernelSVC(), grid, cv=3).fit(X, y)
     assert len(computed) == 3 * 2 * 3 + 1
@@ -235,6 +238,18 @@ def test_a_search_over_c_computes_each_gram_matrix_once(make_gaussians, monkeypa
         assert sorted(computed) == ([40] * 6 + [60])[:new]
         for key in ("mean_test_score", "std_test_score"):
             np.testing.assert_array_equal(search.cv_results_[key], plain.cv_results_[key])
+
+
+@pytest.mark.parametrize(
+    "change", [{"kernel": "linear"}, {"kernel": "poly"}, {"normalize": True}, {"gamma": 9.0}]
+)
+def test_parameters_set_after_the_fit_do_not_change_its_predictions(make_gaussians, change):
+    X, y = make_gaussians("diagonal", n=40, d=4)
+    model = UncertainKernelSVC(gamma=0.3).fit(X, y)
+    values, spreads = model.decision_function(X), model.decision_std(X)
+    model.set_params(**change)
+    np.testing.assert_array_equal(model.decision_function(X), values)
+    np.testing.assert_array_equal(model.decision_std(X), spreads)
 
 
 def test_memory_may_be_a_path(make_gaussians, tmp_path):
@@ -265,7 +280,7 @@ def test_a_cached_gram_matrix_belongs_to_its_examples_and_its_kernel(make_gaussi
 def test_a_gram_matrix_beyond_memory_is_refused_before_anything_is_computed(monkeypatch):
     X = Gaussians(np.zeros((1000, 2)), cov=Covariances.zero(1000, 2))
     monkeypatch.setattr(training_gram, "free_memory", lambda: 7.9e6)
-    monkeypatch.setattr(training_gram, "expected_kernel", lambda *a, **b: pytest.fail("computed"))
+    monkeypatch.setattr(ExpectedKernel, "gram", lambda *a, **b: pytest.fail("computed"))
     model = UncertainKernelSVC()
     advice = r"at most 993 rows fit: train on a part of the rows, or use UncertainSVC"
     with pytest.raises(

@@ -6,8 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from astropy.nddata import NDDataRef, StdDevUncertainty
 from astropy.table import Table
 from sklearn import config_context
+from uncertainties import unumpy
 
 from halosvm import (
     Covariances,
@@ -17,7 +19,14 @@ from halosvm import (
     UncertainKernelSVC,
     UncertainSVC,
 )
-from halosvm.uncertainty import standard_errors
+from halosvm.uncertainty import (
+    asymmetric_errors,
+    from_samples,
+    image_transform,
+    quantiles,
+    standard_errors,
+    welch,
+)
 
 RNG = np.random.default_rng(4)
 N, D = 20, 2
@@ -139,3 +148,55 @@ def test_messages_are_true_when_data_are_assumed_finite(make, value):
     linear.coef_ = linear.coef_ * 1e200
     with pytest.raises(ValueError, match="row 0 is so large that its decision value overflows"):
         linear.predict(np.full((1, D), 1e140))
+
+
+# -- values that no computation can take ---------------------------------------------------------
+READERS = {
+    "means": (Gaussians, "mean row 1, column 1"),
+    "standard errors": (lambda a: standard_errors(a, np.ones_like(a)), "values row 1, column 1"),
+    "asymmetric errors": (
+        lambda a: asymmetric_errors(a, np.ones_like(a), np.ones_like(a)),
+        "values row 1, column 1",
+    ),
+    "NDData": (
+        lambda a: standard_errors(NDDataRef(a, uncertainty=StdDevUncertainty(np.ones_like(a)))),
+        "values row 1, column 1",
+    ),
+    "uncertainties": (
+        lambda a: standard_errors(unumpy.uarray(a, np.ones_like(a))),
+        "values row 1, column 1",
+    ),
+    "bags": (lambda a: Covariances.from_samples([a]), r"samples\[0\] row 1, column 1"),
+    "observations": (lambda a: from_samples(a, [0, 0, 0], of="mean"), "samples row 1, column 1"),
+    "factors": (lambda a: Covariances.low_rank([a]), r"factors\[0\] row 1, column 1"),
+    "signals": (
+        lambda a: welch([a], 1.0, [(0.4, 0.6)], of="observations", nperseg=2, noverlap=1),
+        r"signals\[0\] row 1, column 1",
+    ),
+    "images": (
+        lambda a: image_transform(a[np.newaxis], std=[0.5, 0.5]),
+        r"images: row 0, entry \(1, 1\)",
+    ),
+    "quantiles": (
+        lambda a: quantiles(a[:, np.newaxis], (0.2, 0.4, 0.6)),
+        r"values: row 1, entry \(0, 1\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (np.nan, "is nan; it must be finite"),
+        (-np.inf, "is -inf; it must be finite"),
+        (1e200, r"is 1e\+200; (values beyond 1e\+150 overflow|.*at most 1e\+150 in size)"),
+    ],
+)
+def test_a_value_out_of_range_is_named_with_its_place_and_a_true_reason(reader, value, verdict):
+    read, place = READERS[reader]
+    array = np.arange(9.0).reshape(3, 3)
+    read(array)
+    array[1, 1] = value
+    with pytest.raises(ValueError, match=rf"^{place} {verdict}"):
+        read(array)

@@ -1,9 +1,15 @@
 """Rules of the source tree that no compiler checks."""
 
+import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "halosvm"
+# The kinds of kernels are told apart in one file; the reference is an oracle of its own.
+ASK_FOR_KINDS = {PACKAGE / "kernels.py"} | set((PACKAGE / "reference").iterdir())
 DECOMPOSITIONS = re.compile(
     r"#include <Eigen/(?!Core>)|Eigen::\w*(LLT|LDLT|QR|SVD|LU|EigenSolver|Tridiagonalization)\b"
 )
@@ -47,3 +53,53 @@ def test_solvers_know_no_kind_of_covariances():
     }
     kinds = r"covariance/(zero|isotropic|diagonal|low_rank|full|scaled)\.hpp|kind\(\) =="
     assert _naming(kinds, solvers) - allowed == set()
+
+
+def questions_about_kinds(source):
+    """Return the lines that compare what is called kind, but for that of NumPy's types."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        sides += [node.subject] if isinstance(node, ast.Match) else []
+        for side in sides:
+            named = isinstance(side, ast.Name) and side.id == "kind"
+            held = isinstance(side, ast.Attribute) and side.attr == "kind"
+            if named or (held and "dtype" not in ast.unparse(side.value)):
+                lines.append(node.lineno)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("if X.covariances.kind != 'zero':\n    pass", [1]),
+        ("x = 1\ny = kind in ('zero', 'full')", [2]),
+        ("y = 'full' == batch.kind", [1]),
+        ("match batch.kind:\n    case 'full':\n        pass", [1]),
+        ("y = values.dtype.kind in 'iuf' or dtype.kind == 'b' or kinds == 1", []),
+        ("y = STORAGES[batch.kind]", []),
+    ],
+)
+def test_questions_about_kinds_are_found(source, lines):
+    assert questions_about_kinds(source) == lines
+
+
+def test_nothing_asks_a_batch_of_covariances_of_what_kind_it_is():
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in PACKAGE.rglob("*.py")
+        if path not in ASK_FOR_KINDS
+        for line in questions_about_kinds(path.read_text(encoding="utf-8"))
+    }
+    assert not found
+
+
+def test_solvers_run_in_one_place():
+    call = re.compile(r"_core\.(minimize|Objective\()")
+    measured = PACKAGE / "benchmark"  # whose clock stands between the two
+    users = {
+        path
+        for path in PACKAGE.rglob("*.py")
+        if measured not in path.parents and call.search(path.read_text(encoding="utf-8"))
+    }
+    assert users == {PACKAGE / "linear_fit.py"}

@@ -42,7 +42,7 @@ def test_errors_in_common_become_a_factor_with_the_signs_of_the_package(unumpy):
 
 
 def test_missing_uncertainties_do_not_pass(unumpy):
-    with pytest.raises(ValueError, match="values: row 0, column 1 is nan"):
+    with pytest.raises(ValueError, match="values row 0, column 1 is nan"):
         standard_errors(unumpy.uarray([[1.0, np.nan]], [[1.0, 1.0]]))
     with np.errstate(invalid="ignore"):
         unknown = unumpy.uarray([[1.0, 1.0]], [[1.0, np.nan]])

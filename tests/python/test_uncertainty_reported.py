@@ -45,7 +45,7 @@ def test_observations_are_recovered_from_their_reported_means():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[nan, 1.0]], [[1.0, 1.0]]), "values: row 0, column 0 is nan"),
+        (([[nan, 1.0]], [[1.0, 1.0]]), "values row 0, column 0 is nan"),
         (([[1.0, 1.0]], [[1.0, nan]]), "errors row 0, column 1 is nan"),
         (([[1.0, 1.0]], [[1.0, -2.0]]), "errors row 0, column 1 is -2"),
         (([[1.0, 1.0]], [[1.0]]), r"errors has shape \(1, 1\), values have shape \(1, 2\)"),
@@ -123,7 +123,7 @@ def test_limits_are_handled_as_told():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (([[nan]], [[1.0]], [[1.0]]), {"limits": 3.0}, "values: row 0, column 0 is nan"),
+        (([[nan]], [[1.0]], [[1.0]]), {"limits": 3.0}, "values row 0, column 0 is nan"),
         (([[1.0]], [[nan]], [[1.0]]), {}, "lower: row 0, column 0 is missing"),
         (([[1.0]], [[1.0]], [[nan]]), {}, "upper: row 0, column 0 is missing"),
         (([[1.0]], [[nan]], [[nan]]), {"limits": "one_sided"}, "lower: row 0, column 0 is missing"),

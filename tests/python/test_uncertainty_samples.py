@@ -142,9 +142,9 @@ def test_covariances_from_samples_is_the_same_estimate(bags):
     [
         ([[[1.0]]], None, {}, r"samples\[0\] holds 1 observation"),
         ([], None, {}, "samples is empty"),
-        ([[[1.0], [np.nan]]], None, {}, r"samples\[0\]: row 1, column 0 is nan"),
+        ([[[1.0], [np.nan]]], None, {}, r"samples\[0\] row 1, column 0 is nan"),
         ([[[1.0], [2.0]], [[1.0, 2.0]] * 2], None, {}, r"samples\[1\] has shape \(2, 2\)"),
-        ([[1.0], [np.inf], [2.0]], [0, 0, 1], {}, "samples: row 1, column 0 is inf"),
+        ([[1.0], [np.inf], [2.0]], [0, 0, 1], {}, "samples row 1, column 0 is inf"),
         ([[1.0], [2.0], [2.0]], [0, 0, 7], {}, "groups: 7 has one observation"),
         ([[1.0], [2.0]], [0, 0, 7], {}, r"groups has shape \(3,\), samples has 2 rows"),
         ([[1.0], [2.0]], [0.0, np.nan], {}, "groups: row 1 is missing"),

@@ -90,7 +90,7 @@ MISSING[0, 1, 5] = np.nan
     ("signals", "options", "message"),
     [
         (SILENT, {}, r"signals\[0\]: channel 1 has no power in band low in window 1"),
-        (MISSING, {}, r"signals\[0\]: row 1, column 5 is nan"),
+        (MISSING, {}, r"signals\[0\] row 1, column 5 is nan"),
         (noise(1, times=127), {}, r"signals\[0\] has 127 samples; two windows of 64 need 128"),
         ([noise()[0], noise()[0, :1]], {}, r"signals\[1\] has 1 channels, signals\[0\] has 2"),
         (noise()[:, 0], {}, r"signals\[0\] has shape \(640,\)"),

@@ -15,8 +15,8 @@ from sklearn.svm import SVC
 from halosvm import reference
 from halosvm.covariances import Covariances
 from halosvm.gaussians import Gaussians
+from halosvm.gram import expected_kernel
 from halosvm.kernel_svc import UncertainKernelSVC
-from halosvm.kernels import expected_kernel
 
 from .data import make_examples
 from .report import Section

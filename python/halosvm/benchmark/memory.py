@@ -35,9 +35,9 @@ def measure(settings: Settings) -> Section:
     title = f"Memory that a fit takes beside its data: {n:,} x {d} float64, default solver"
     section = Section("memory", title, "MB", "of what is allowed")
     trouble = ""
-    for kind in ("uncertain", "certain"):
-        announce(f"memory: {kind}")
-        command = [sys.executable, "-m", "halosvm.benchmark.memory", str(n), str(d), kind]
+    for name in ("uncertain", "certain"):
+        announce(f"memory: {name}")
+        command = [sys.executable, "-m", "halosvm.benchmark.memory", str(n), str(d), name]
         # With a fixed threshold, freed arrays go back to the system instead of hiding a copy.
         environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "131072"}
         done = subprocess.run(
@@ -45,19 +45,19 @@ def measure(settings: Settings) -> Section:
         )  # fmt: skip
         if done.returncode != 0:
             reason = done.stderr.strip().rpartition("\n")[2]
-            trouble += f"* {kind}: not measured: {reason}\n"
+            trouble += f"* {name}: not measured: {reason}\n"
             continue
         found: dict[str, Any] = json.loads(done.stdout)
-        section.details[kind] = found
+        section.details[name] = found
         allowed = ALLOWED[0] + ALLOWED[1] * found["data"]
         section.add(
-            f"{kind}, {found['data'] / 1e6:.0f} MB of data",
+            f"{name}, {found['data'] / 1e6:.0f} MB of data",
             [found["extra"] / 1e6],
             f"{ALLOWED[0] / 1e6:.0f} MB + {100 * ALLOWED[1]:g} %",
             [allowed / 1e6],
             ours_over_theirs=True,
             note=f"iterations {found['iterations']}",
-            target="<= 1" if kind == "uncertain" else "",
+            target="<= 1" if name == "uncertain" else "",
         )
     return dataclasses.replace(section, notes=trouble)
 
@@ -74,9 +74,8 @@ def resident(what: str) -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(what))
 
 
-def fit_and_measure(n: int, d: int, kind: str) -> dict[str, int]:
+def fit_and_measure(n: int, d: int, *, uncertain: bool) -> dict[str, int]:
     """Fit n examples of d features; return bytes of the data, extra bytes, and iterations."""
-    uncertain = kind == "uncertain"
     small = make_examples((200, 2), "independent", seed=0, uncertain=uncertain)
     rivals.halosvm_fit(small, LAM, TOL)()  # libraries load on first use
     data = make_examples((n, d), "correlated", seed=0, uncertain=uncertain)
@@ -91,4 +90,5 @@ def fit_and_measure(n: int, d: int, kind: str) -> dict[str, int]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    print(json.dumps(fit_and_measure(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))
+    n, d = int(sys.argv[1]), int(sys.argv[2])
+    print(json.dumps(fit_and_measure(n, d, uncertain=sys.argv[3] == "uncertain")))

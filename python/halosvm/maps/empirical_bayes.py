@@ -21,7 +21,7 @@ from halosvm.user_warning import warn_user
 
 from .fitting import Fitter
 from .population_model import PopulationModel
-from .populations import Form
+from .populations import form_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -250,7 +250,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
             )
         if not weights.any():
             raise ValueError("sample_weight is 0 for all rows; one must be positive")
-        form = Form(self.covariance, self._count_factors(d))
+        form = form_of(self.covariance, self.n_factors, d)
         fitter = Fitter(self, data, weights, form)
         if self.n_components == "bic":
             result, self.n_components_ = fitter.fit_by_criterion()

@@ -15,7 +15,7 @@ from halosvm import _core
 from halosvm.parameters import thread_count
 
 from .measurements import robust_scale
-from .populations import Form, drawn_start, given_start
+from .populations import DIAGONAL, Form, drawn_start, given_start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,9 +87,9 @@ class Fitter:
     def _single_start(self) -> _core.Population:
         """Independent features; for factors, those of the posterior means under that."""
         whole = np.diag(self.scale**2)[np.newaxis]
-        if self.form.kind != "factors":
+        if not self.form.has_factors:
             return self.form.population(np.ones(1), self.mean[np.newaxis], whole)
-        diagonal = Form("diagonal", 0).population(np.ones(1), self.mean[np.newaxis], whole)
+        diagonal = DIAGONAL.population(np.ones(1), self.mean[np.newaxis], whole)
         points = _core.true_value_posteriors(
             diagonal, self.data.core_view(), True, covariances=False, n_threads=self.n_threads
         )["means"]

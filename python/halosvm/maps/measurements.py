@@ -12,7 +12,8 @@ import numpy as np
 
 from halosvm import reading, units
 from halosvm.covariances import Covariances
-from halosvm.gaussians import Gaussians, read_errors
+from halosvm.error_arguments import read_errors
+from halosvm.gaussians import Gaussians
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

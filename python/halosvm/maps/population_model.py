@@ -19,7 +19,7 @@ from halosvm.parameters import require_count, thread_count
 from halosvm.reading import as_float_array, needs_own_reading
 
 from .measurements import unmasked, with_errors
-from .populations import Form
+from .populations import form_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -102,7 +102,7 @@ class PopulationModel(GaussianEstimator):
             Measurements as in `fit`.
         """
         densities = self.score_samples(X, X_std=X_std, X_cov=X_cov)
-        form = Form(self.covariance, self._count_factors(self.n_features_in_))
+        form = form_of(self.covariance, self.n_factors, self.n_features_in_)
         n_parameters = form.n_parameters(self.n_components_, self.n_features_in_)
         return float(n_parameters * np.log(len(densities)) - 2.0 * densities.sum())
 
@@ -176,17 +176,8 @@ class PopulationModel(GaussianEstimator):
         return data
 
     def _population(self) -> _core.Population:
-        form = Form(self.covariance, self._count_factors(self.n_features_in_))
+        form = form_of(self.covariance, self.n_factors, self.n_features_in_)
         return form.restored(self.weights_, self.means_, self.covariances_)
-
-    def _count_factors(self, d: int) -> int:
-        if self.covariance != "factors":
-            return 0
-        if self.n_factors is None:
-            return min(10, d - 1)
-        if self.n_factors >= d:
-            raise ValueError(f"n_factors is {self.n_factors}; it must be below n_features = {d}")
-        return int(self.n_factors)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

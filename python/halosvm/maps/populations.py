@@ -6,7 +6,8 @@ Out: populations as the core takes them; Covariances of their components.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -20,52 +21,112 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class Form(NamedTuple):
-    """How covariances of components are stored, and the number of factors."""
+class Form(ABC):
+    """How covariances of components are stored; a form is one class here and one line below."""
 
-    kind: str
-    n_factors: int
+    has_factors: ClassVar[bool] = False
 
+    @abstractmethod
     def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
         """Make a population of this form from dense covariances, (k, d, d)."""
-        if self.kind == "full":
-            return _core.Population("full", weights, means, matrices=matrices)
+
+    @abstractmethod
+    def n_of_one(self, d: int) -> int:
+        """Count the free parameters of one covariance of d features."""
+
+    def n_parameters(self, n_components: int, d: int) -> int:
+        """Count the free parameters of a population of d features."""
+        return n_components * (d + self.n_of_one(d)) + n_components - 1
+
+    @abstractmethod
+    def covariances(self, population: _core.Population) -> Covariances:
+        """Return the covariances of the components."""
+
+    @abstractmethod
+    def restored(self, weights: Array, means: Array, covariances: Covariances) -> _core.Population:
+        """Return the population of the fitted attributes, to the last bit."""
+
+    def started(self, weights: Array, means: Array, covariances: Covariances) -> _core.Population:
+        """Make a population that starts from given covariances of any kind."""
+        return self.population(weights, means, covariances.to_full())
+
+
+class _Full(Form):
+    def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
+        return _core.Population("full", weights, means, matrices=matrices)
+
+    def n_of_one(self, d: int) -> int:
+        return d * (d + 1) // 2
+
+    def covariances(self, population: _core.Population) -> Covariances:
+        return Covariances.full(population.matrices)
+
+    def restored(self, weights: Array, means: Array, covariances: Covariances) -> _core.Population:
+        values = np.asarray(covariances.values, dtype=np.float64)
+        return self.population(weights, means, values)
+
+
+class _Diagonal(Form):
+    def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
         variances = np.einsum("kjj->kj", matrices).copy()
-        if self.kind == "diagonal":
-            return _core.Population("diagonal", weights, means, variances=variances)
+        return _core.Population("diagonal", weights, means, variances=variances)
+
+    def n_of_one(self, d: int) -> int:
+        return d
+
+    def covariances(self, population: _core.Population) -> Covariances:
+        return Covariances.diagonal(population.variances)
+
+    def restored(self, weights: Array, means: Array, covariances: Covariances) -> _core.Population:
+        values = np.asarray(covariances.values, dtype=np.float64)
+        return _core.Population("diagonal", weights, means, variances=values)
+
+
+class _Factors(Form):
+    has_factors = True
+
+    def __init__(self, n_factors: int) -> None:
+        self.n_factors = n_factors
+
+    def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
+        variances = np.einsum("kjj->kj", matrices).copy()
         factors = np.stack([_leading_factors(V, self.n_factors) for V in matrices])
         own = variances - np.einsum("kjh,kjh->kj", factors, factors)
         # Noise of each value's own keeps the factors free to move.
         own = np.maximum(own, 0.05 * variances)
         return _core.Population("factors", weights, means, variances=own, factors=factors)
 
-    def n_parameters(self, n_components: int, d: int) -> int:
-        """Count the free parameters of a population of d features."""
+    def n_of_one(self, d: int) -> int:
         h = self.n_factors
-        of_one = {
-            "full": d * (d + 1) // 2,
-            "diagonal": d,
-            "factors": d + d * h - h * (h - 1) // 2,
-        }[self.kind]
-        return n_components * (d + of_one) + n_components - 1
+        return d + d * h - h * (h - 1) // 2
 
     def covariances(self, population: _core.Population) -> Covariances:
-        """Return the covariances of the components."""
-        if self.kind == "full":
-            return Covariances.full(population.matrices)
-        if self.kind == "diagonal":
-            return Covariances.diagonal(population.variances)
         return Covariances.low_rank(population.factors, population.variances)
 
     def restored(self, weights: Array, means: Array, covariances: Covariances) -> _core.Population:
-        """Return the population of the fitted attributes, to the last bit."""
         values = np.asarray(covariances.values, dtype=np.float64)
-        if self.kind == "full":
-            return _core.Population("full", weights, means, matrices=values)
-        if self.kind == "diagonal":
-            return _core.Population("diagonal", weights, means, variances=values)
         own = np.asarray(covariances.diagonal_values, dtype=np.float64)
         return _core.Population("factors", weights, means, variances=own, factors=values)
+
+    def started(self, weights: Array, means: Array, covariances: Covariances) -> _core.Population:
+        factors, own = covariances.values, covariances.diagonal_values
+        if factors is None or own is None or factors.shape[2:] != (self.n_factors,):
+            return super().started(weights, means, covariances)
+        return self.restored(weights, means, covariances)
+
+
+DIAGONAL = _Diagonal()
+
+
+def form_of(covariance: str, n_factors: int | None, d: int) -> Form:
+    """Return the form of the covariances of d features that the parameters ask for."""
+    if covariance in (others := {"full": _Full(), "diagonal": DIAGONAL}):
+        return others[covariance]
+    if n_factors is None:
+        return _Factors(min(10, d - 1))
+    if n_factors >= d:
+        raise ValueError(f"n_factors is {n_factors}; it must be below n_features = {d}")
+    return _Factors(int(n_factors))
 
 
 def _leading_factors(V: Array, n_factors: int) -> Array:
@@ -95,11 +156,7 @@ def given_start(init: Any, form: Form, n_components: int, n_features: int) -> _c
             f"init covariances have shape {covariances.shape}, expected "
             f"({n_components}, {n_features})"
         )
-    if form.kind == "factors" and covariances.kind == "low_rank" and covariances.offsets is None:
-        factors, own = covariances.values, covariances.diagonal_values
-        if factors is not None and own is not None and factors.shape[2] == form.n_factors:
-            return form.restored(weights, means, covariances)
-    return form.population(weights, means, covariances.to_full())
+    return form.started(weights, means, covariances)
 
 
 def drawn_start(

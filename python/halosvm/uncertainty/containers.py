@@ -43,15 +43,17 @@ def standard_deviations(errors: Any, argument: str = "errors") -> tuple[Any, Any
     return std, None if unit is None else unit ** _ROOTS[errors.uncertainty_type]
 
 
-def _as_std(array: Any, kind: str, argument: str) -> Any:
+def _as_std(array: Any, uncertainty_type: str, argument: str) -> Any:
     """Return the standard deviations of an NDUncertainty's array."""
-    if kind == "std":
+    if uncertainty_type == "std":
         return array
     variance = reading.as_float_array(array, argument)
-    if kind == "ivar":
+    if uncertainty_type == "ivar":
         variance = arrays.inverse_of(variance, argument)
-    elif kind != "var":
-        raise ValueError(f"{argument} are of the type {kind!r}; std, var and ivar can be read")
+    elif uncertainty_type != "var":
+        raise ValueError(
+            f"{argument} are of the type {uncertainty_type!r}; std, var and ivar can be read"
+        )
     reading.refuse_where(~(variance >= 0), argument, "a variance must be >= 0", variance)
     return np.sqrt(variance)
 
@@ -62,7 +64,7 @@ def _split_nddata(values: Any) -> tuple[FloatArray, Covariances, Any]:
         raise ValueError("values are NDData without an uncertainty")
     data = values.data if values.mask is None else np.ma.array(values.data, mask=values.mask)
     read = reading.as_float_array(data, "values", "n_samples", "n_features")
-    reading.refuse_where(reading.beyond_limits(read), "values", "it must be finite", read)
+    reading.require_in_range(read, "values")
     bars, error_unit = standard_deviations(uncertainty)
     std = reading.as_float_array(bars, "errors", *read.shape)
     if error_unit is not None:  # else the errors are in the unit of the values
@@ -84,7 +86,7 @@ def _is_uncertainties(values: Any) -> bool:
 def _split_uncertainties(values: Any) -> tuple[FloatArray, Covariances]:
     reading.require_shape(values, "values", "n_samples", "n_features")
     nominal = np.array([[getattr(v, "nominal_value", v) for v in row] for row in values], float)
-    reading.refuse_where(reading.beyond_limits(nominal), "values", "it must be finite", nominal)
+    reading.require_in_range(nominal, "values")
     std = np.array([[getattr(v, "std_dev", 0.0) for v in row] for row in values], float)
     independent = Covariances.from_std(std, argument="errors of values")
     rows = [[_components(v) for v in row] for row in values]

@@ -98,8 +98,7 @@ def image_transform(
         raise ValueError(
             f"images have shape {pictures.shape[1:]}, at least 2 x 2 pixels are needed"
         )
-    bad = reading.beyond_limits(pictures)
-    reading.refuse_where(bad, "images", "it must be finite", pictures)
+    reading.require_in_range(pictures, "images")
     names = _read_transforms(transforms)
     if method not in ("taylor", "statistical"):
         raise ValueError(f"method must be 'taylor' or 'statistical', got {method!r}")

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 from halosvm import reading, units
 from halosvm.centring import centred
+from halosvm.covariance_kinds import storage_of
 from halosvm.covariances import Covariances
 from halosvm.frames import Labels, labels_of, paired
 from halosvm.gaussians import as_gaussians
@@ -109,7 +110,7 @@ def _read_errors(
 
 def _finite(values: Any, argument: str, *axes: str | int) -> FloatArray:
     read = reading.as_float_array(values, argument, *axes)
-    reading.refuse_where(reading.beyond_limits(read), argument, "it must be finite", read)
+    reading.require_in_range(read, argument)
     return read
 
 
@@ -129,7 +130,7 @@ def _of_one_observation(of_mean: Covariances, n_observations: Any, labels: Label
         _require_rows(counts, np.empty(of_mean.shape), argument)
         counts = paired(counts, n_observations, argument, labels, "values")
     each = np.broadcast_to(counts[:, None] if counts.ndim == 1 else counts, of_mean.shape)
-    if of_mean.kind == "low_rank":
+    if not storage_of(of_mean).independent:
         raise ValueError("n_observations is given, but the errors of values depend on each other")
     return Covariances.diagonal(each * of_mean.variances(), argument="n_observations * errors**2")
 

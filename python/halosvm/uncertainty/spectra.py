@@ -110,8 +110,7 @@ def welch(
     for i, each in enumerate(signals):
         signal = reading.as_float_array(each, f"signals[{i}]", "n_channels", "n_times")
         reading.require_shape(signal, f"signals[{i}]", signal.shape[0] or "n_features", "n_times")
-        bad = reading.beyond_limits(signal)
-        reading.refuse_where(bad, f"signals[{i}]", "it must be finite", signal)
+        reading.require_in_range(signal, f"signals[{i}]")
         if signal.shape[1] < 2 * nperseg - noverlap:
             raise ValueError(
                 f"signals[{i}] has {signal.shape[1]} samples; two windows of {nperseg} need "
