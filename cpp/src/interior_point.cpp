@@ -279,11 +279,13 @@ Result run_interior_point(const LocalObjective& objective, const Moments& about,
   return result;
 }
 
-Result minimize_interior_point(const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
-  check::require(supports_interior_point(objective), "loss",
+Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  const LocalObjective* local = objective.local();
+  check::require(local != nullptr, "objective", "is a sum of parts, but interior points need the examples themselves");
+  check::require(supports_interior_point(*local), "loss",
                  std::string("is '") + objective.loss()->name() +
                      "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");
-  return apply(run_interior_point, objective, start, settings);
+  return apply(run_interior_point, *local, start, settings);
 }
 
 }  // namespace halosvm

@@ -91,6 +91,8 @@ void bind_solver(py::module_& module) {
   bind_batch<PySummedObjective>(module, "minimize_lbfgs", &minimize_lbfgs, "L-BFGS.");
   bind_batch<PyObjective>(module, "minimize_interior_point", &minimize_interior_point,
                           "Primal-dual interior-point method.");
+  bind_batch<PySummedObjective>(module, "minimize_interior_point", &minimize_interior_point,
+                                "Primal-dual interior-point method.");
   module.def("sgd_row", &sgd_row, py::arg("seed"), py::arg("draw"), py::arg("n_rows"),
              "The row that one draw of a run reads.");
 }

@@ -280,7 +280,7 @@ def minimize_lbfgs(
     report: Callable[[int, float, float], None] | None = None,
 ) -> Result: ...
 def minimize_interior_point(
-    objective: Objective,
+    objective: Objective | SummedObjective,
     *,
     coef: _Doubles,
     intercept: _Doubles,

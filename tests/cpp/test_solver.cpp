@@ -17,8 +17,9 @@
 using halosvm::BatchSettings;
 using halosvm::Index;
 using halosvm::LinearModel;
-using halosvm::Matrix;
 using halosvm::LocalObjective;
+using halosvm::Matrix;
+using halosvm::Objective;
 using halosvm::Result;
 using halosvm::Status;
 using halosvm::Vector;
@@ -31,7 +32,7 @@ namespace {
 
 struct Solver {
   std::string name;
-  Result (*run)(const LocalObjective&, const LinearModel&, const BatchSettings&) = nullptr;
+  Result (*run)(const Objective&, const LinearModel&, const BatchSettings&) = nullptr;
 };
 
 const std::vector<Solver>& solvers() {

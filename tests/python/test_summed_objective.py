@@ -205,6 +205,13 @@ def test_bad_sums_are_refused(make_gaussians, changes, message):
         _core.SummedObjective(parts, **options)
 
 
+def test_interior_points_refuse_sums(make_gaussians):
+    X, y = make_gaussians("diagonal")
+    objective = summed(X, (y > 0).astype(int), [np.arange(60)])
+    with pytest.raises(ValueError, match="objective is a sum of parts, but interior points need"):
+        _core.minimize_interior_point(objective, coef=np.zeros((1, 4)), intercept=np.zeros(1))
+
+
 def test_evaluations_and_moments_can_travel(make_gaussians):
     X, y = make_gaussians("full")
     objective = whole(X, (y > 0).astype(int))

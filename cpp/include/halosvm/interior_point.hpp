@@ -35,6 +35,6 @@ inline constexpr Index interior_point_features = 4000;
 /// rank r, and a few n_features^2.
 /// \param start ignored but for its shape: interior points start from the middle.
 /// \throws std::invalid_argument when the loss is not one of the two.
-Result minimize_interior_point(const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings);
+Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm
