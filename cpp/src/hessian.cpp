@@ -43,7 +43,7 @@ struct LocalObjective::Curvature {
 
 /// Fills memory.sides, products and factors for a block.
 void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b,
-                          const ConstVectorRef& centre, Curvature& memory) const {
+                               const ConstVectorRef& centre, Curvature& memory) const {
   const Index d = n_features();
   const Index count = some.count;
   const bool spread = loss_->uses_spread();

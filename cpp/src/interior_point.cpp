@@ -188,8 +188,8 @@ bool has_low_rank(const LocalObjective& objective) {
   return factors != nullptr && total_rank(*factors, n) < n * objective.n_features();
 }
 
-/// All attempts at one problem, first with all second-order terms, then cautiously. Spreads without cones take a third of
-/// the time, and lead nowhere where they are so large that w shuns some directions or all.
+/// All attempts at one problem, first with all second-order terms, then cautiously. Spreads without cones take a third
+/// of the time, and lead nowhere where they are so large that w shuns some directions or all.
 class Attempts {
  public:
   Attempts(const LocalObjective& objective, const Moments& about, const BatchSettings& settings)

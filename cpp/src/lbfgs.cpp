@@ -157,9 +157,9 @@ class Lbfgs {
     }
   }
 
-  /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must: what
-  /// scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2)) times
-  /// the root of the total variance (spec K.0b).
+  /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must:
+  /// what scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2))
+  /// times the root of the total variance (spec K.0b).
   void note_bounds() {
     dual_w_ = objective_.dual_coef(model_.coef, gradient_, centre_);
     const double width = std::sqrt(variance_.head(d_).sum());

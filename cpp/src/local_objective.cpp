@@ -37,7 +37,7 @@ double least_value_of_two(const Loss& loss, double p) {
 }  // namespace
 
 LocalObjective::LocalObjective(Gaussians data, Labels labels, const double* weights, double regularisation,
-                     std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
+                               std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
                                Classes classes)
     : data_(std::move(data)),
       labels_(labels),
@@ -88,7 +88,7 @@ LocalObjective::Workspace::Workspace(const LocalObjective& objective, Index rows
       covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))) {}
 
 ConstMatrixMap LocalObjective::margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
-                                  Workspace& work) const {
+                                       Workspace& work) const {
   const ConstMatrixMap X = data_.means().block(rows, work.means_.data());
   auto m = work.m_.topLeftCorner(W.rows(), rows.count);
   auto s = work.s_.topLeftCorner(W.rows(), rows.count);
@@ -107,8 +107,8 @@ ConstMatrixMap LocalObjective::margins(const Rows& rows, Index first, const Cons
   return X;
 }
 
-void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
-                          double value_scale, Workspace& work, Evaluation& sum) const {
+void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
+                               double scale, double value_scale, Workspace& work, Evaluation& sum) const {
   const ConstMatrixMap X = margins(rows, first, W, b, work);
   auto c = work.weight_.head(rows.count).transpose().array();
   auto unscaled = work.unscaled_.head(rows.count).transpose().array();
@@ -149,10 +149,10 @@ void LocalObjective::add_dual(Index count, Index k, const double* c, const Works
     const double part = c[i] * (rest + theta * margin);
     sum.dual(k) += part;
     if (work.sign_(k, i) * theta > 0.0) sum.dual_positive(k) += part;
-    sum.dual_size(k) += c[i] * (std::abs(theta * margin) +
-                                (homogeneous ? 0.0
-                                             : work.value_(k, i) + std::abs(theta * work.m_(k, i)) +
-                                                   work.slope_s2_(k, i) * s * s));
+    sum.dual_size(k) +=
+        c[i] *
+        (std::abs(theta * margin) +
+         (homogeneous ? 0.0 : work.value_(k, i) + std::abs(theta * work.m_(k, i)) + work.slope_s2_(k, i) * s * s));
   }
 }
 
@@ -176,7 +176,8 @@ void LocalObjective::reduce(Evaluation& sum, const Body& body) const {
 }
 
 void LocalObjective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Evaluation& out) const {
-  reduce(out, [&](const Rows& rows, Workspace& work, Evaluation& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
+  reduce(out,
+         [&](const Rows& rows, Workspace& work, Evaluation& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
   out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
   out.coef += regularisation_ * W;
   if (const LossTraits& traits = loss_->traits(); traits.quantile_dual) {  // theta >= 0, psi = theta m + phi s
@@ -200,7 +201,7 @@ Vector LocalObjective::exact_intercept(const ConstMatrixRef& W, const ConstVecto
 }
 
 void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
-                               const ConstVectorRef& v0, Evaluation& out) const {
+                                    const ConstVectorRef& v0, Evaluation& out) const {
   const Index n_problems = W.rows();
   const Index block = data_.block_rows();
   // With a = dm/d(w,b) . (V, v0) and e = (S w / s) . V the product is K.0's: three sums of x_i, S_i w and S_i v.

@@ -26,8 +26,8 @@ void settle(const LocalObjective& objective, const Moments& about, const BatchSe
   for (Index k = 0; k < objective.n_problems(); ++k) {
     const Result one = result.only(k);
     const Vector w = one.model.coef.row(0).transpose();
-    const double noise = traits.kinked ? rounding.of_spreads(objective.only(k), one.model)
-                                       : rounding.of_spreads(w, at.curvature(k));
+    const double noise =
+        traits.kinked ? rounding.of_spreads(objective.only(k), one.model) : rounding.of_spreads(w, at.curvature(k));
     const double steepness = std::min(traits.steepest, std::sqrt(at.square(k)));
     error(k) = rounding.of_value(w, one.model.intercept(0), traits.kinked ? traits.steepest : steepness) + noise;
     if (error(k) <= small * one.objective(0) || !exact_pays) continue;
@@ -41,7 +41,8 @@ void settle(const LocalObjective& objective, const Moments& about, const BatchSe
 
 /// The model of means seen from the centre as one of the means themselves. The intercept's rounding may cost more than
 /// the tolerance; of a few models that differ by less than it, in length alone, the one that rounds best is taken.
-LinearModel rounded_well(const LocalObjective& objective, const Centred& centred, const Result& inside, double tolerance) {
+LinearModel rounded_well(const LocalObjective& objective, const Centred& centred, const Result& inside,
+                         double tolerance) {
   constexpr int few = 64;
   constexpr double step = 1e-11;
   LinearModel outside = centred.out_of(inside.model);

@@ -74,18 +74,18 @@ Moments LocalObjective::moments() const {
   const Index d = n_features();
   const bool spread = uses_spread();
   const Vector about = rough_mean(objective);
-  const Vector sums =
-      sum_over_blocks(objective, 2 * d,
-             [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
-               auto first = sum.head(d).array();
-               auto second = sum.tail(d).array();
-               for (Index i = 0; i < rows.count; ++i) {
-                 const auto shifted = X.row(i).transpose().array() - about.array();
-                 first += c(i) * shifted;
-                 second += c(i) * shifted.square();
-               }
-               if (spread) objective.data().covariances().add_weighted_diagonals(rows, c, sum.tail(d), scratch);
-             });
+  const Vector sums = sum_over_blocks(
+      objective, 2 * d,
+      [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
+        auto first = sum.head(d).array();
+        auto second = sum.tail(d).array();
+        for (Index i = 0; i < rows.count; ++i) {
+          const auto shifted = X.row(i).transpose().array() - about.array();
+          first += c(i) * shifted;
+          second += c(i) * shifted.square();
+        }
+        if (spread) objective.data().covariances().add_weighted_diagonals(rows, c, sum.tail(d), scratch);
+      });
   Moments result;
   result.mean = about + sums.head(d);
   result.centre = result.mean;

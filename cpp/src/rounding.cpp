@@ -82,8 +82,8 @@ double count(const Objective& objective) {
   return objective.local() != nullptr ? static_cast<double>(objective.local()->n_samples()) : many;
 }
 
-/// Sums with weights c theta, theta and phi dual variables of quantiles, are at most so many times sum c theta times the
-/// size: by the smallest weight.
+/// Sums with weights c theta, theta and phi dual variables of quantiles, are at most so many times sum c theta times
+/// the size: by the smallest weight.
 double concentration(const Objective& objective) {
   constexpr double densities = 40.0;  // phi(q) / Phi(q) where Phi(q) is not yet 0
   const LocalObjective* local = objective.local();

@@ -41,8 +41,9 @@ class Walk {
         b_(objective.fit_intercept() ? start.intercept(problem) + w_.row(0).dot(scale.centre) : 0.0),
         rows_(static_cast<std::size_t>(batch_)),
         radius_(radius(objective)),
-        delay_(settings.averaging == Averaging::weighted ? steepness(objective) * scale.radius2 / objective.regularisation()
-                                                         : 0.0) {
+        delay_(settings.averaging == Averaging::weighted
+                   ? steepness(objective) * scale.radius2 / objective.regularisation()
+                   : 0.0) {
     for (Index j = 0; j < batch_; ++j) rows_[static_cast<std::size_t>(j)] = draw(0, j);
   }
 

@@ -13,6 +13,20 @@
 
 namespace halosvm {
 
+const char* name(Status status) {
+  switch (status) {
+    case Status::converged:
+      return "converged";
+    case Status::zero_model:
+      return "zero_model";
+    case Status::max_iterations:
+      return "max_iterations";
+    case Status::stalled:
+      return "stalled";
+  }
+  return "";
+}
+
 const char* message(Status status) {
   switch (status) {
     case Status::converged:
@@ -136,7 +150,7 @@ void finish(const LocalObjective& problem, const Moments& about, const BatchSett
 }
 
 Result in_these_features(const LocalObjective& objective, const Moments& about, const LinearModel& start,
-                     const BatchSettings& settings) {
+                         const BatchSettings& settings) {
   constexpr Index soon = 60;
   const bool second_order = supports_interior_point(objective) && objective.n_features() <= interior_point_features;
   BatchSettings first = settings;
@@ -157,7 +171,7 @@ Result in_these_features(const LocalObjective& objective, const Moments& about, 
 
 /// The method that suits the objective, or its projection on the span of the data.
 Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
-                         const BatchSettings& settings) {
+                     const BatchSettings& settings) {
   if (!Span::pays(objective)) return in_these_features(objective, about, start, settings);
   const Span span(objective);
   const LinearModel origin(objective.n_problems(), span.objective().n_features());  // interior points know no start

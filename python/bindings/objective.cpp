@@ -23,7 +23,7 @@ PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16
     weights = sample_weight->data();
   }
   return {LocalObjective(data.view, {labels.data(), n_problems}, weights, lam, make_loss(loss), fit_intercept,
-                    interruptible(n_threads), is_part ? Classes::some : Classes::all),
+                         interruptible(n_threads), is_part ? Classes::some : Classes::all),
           std::move(owners)};
 }
 

@@ -18,12 +18,12 @@ py::dict to_dict(const Result& result) {
   out["coef"] = result.model.coef;
   out["intercept"] = result.model.intercept;
   out["objective"] = result.objective;
+  out["lower_bound"] = result.lower_bound;
   out["suboptimality"] = result.suboptimality;
   out["steps"] = result.steps;
   out["epochs"] = result.epochs;
   out["converged"] = converged(result.status);
-  out["stalled"] = result.status == Status::stalled;
-  out["zero_model"] = result.status == Status::zero_model;
+  out["status"] = name(result.status);
   out["message"] = message(result.status);
   return out;
 }

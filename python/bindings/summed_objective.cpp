@@ -48,8 +48,8 @@ SummedObjective::Part make_part(const py::object& part, double weight) {
             const auto& at = result.cast<const Evaluation&>();
             check::same_size("a part's coef", at.coef.rows(), "objective", W.rows(), "problems");
             check::same_size("a part's coef", at.coef.cols(), "objective", W.cols(), "features");
-            check::require(at.value.allFinite() && at.coef.allFinite() && at.intercept.allFinite(), "a part's evaluation",
-                           "must be finite");
+            check::require(at.value.allFinite() && at.coef.allFinite() && at.intercept.allFinite(),
+                           "a part's evaluation", "must be finite");
             out = at;
           },
           [part] {
@@ -94,12 +94,11 @@ void bind_summed_objective(py::module_& module) {
       .def_readonly("centre", &Moments::centre)
       .def_readonly("variance", &Moments::variance)
       .def_readonly("widest", &Moments::widest)
-      .def(py::pickle(
-          [](const Moments& at) { return py::make_tuple(at.mean, at.centre, at.variance, at.widest); },
-          [](const py::tuple& state) {
-            return Moments{state[0].cast<Vector>(), state[1].cast<Vector>(), state[2].cast<Vector>(),
-                           state[3].cast<Vector>()};
-          }));
+      .def(py::pickle([](const Moments& at) { return py::make_tuple(at.mean, at.centre, at.variance, at.widest); },
+                      [](const py::tuple& state) {
+                        return Moments{state[0].cast<Vector>(), state[1].cast<Vector>(), state[2].cast<Vector>(),
+                                       state[3].cast<Vector>()};
+                      }));
   py::class_<PySummedObjective>(module, "SummedObjective", "A sum of objectives, each of them a Python callable.")
       .def(py::init(&make_sum), py::arg("parts"), py::kw_only(), py::arg("weights"), py::arg("n_problems"),
            py::arg("n_features"), py::arg("lam"), py::arg("loss") = "expected_hinge", py::arg("fit_intercept") = true);

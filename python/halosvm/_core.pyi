@@ -240,12 +240,12 @@ class Result(TypedDict):
     coef: _Doubles
     intercept: _Doubles
     objective: _Doubles
+    lower_bound: _Doubles
     suboptimality: _Doubles
     steps: int
     epochs: int
     converged: bool
-    stalled: bool
-    zero_model: bool
+    status: str
     message: str
 
 def minimize_sgd(

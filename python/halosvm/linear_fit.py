@@ -49,8 +49,10 @@ class Result:
     ----------
     coef, intercept : ndarray of shape (n_problems, n_features), (n_problems,)
         The models.
-    objective, suboptimality : ndarray of shape (n_problems,)
-        J, and a certified upper bound on (J - J*) / J*.
+    objective, lower_bound : ndarray of shape (n_problems,)
+        J, and a bound that no model is below.
+    suboptimality : ndarray of shape (n_problems,)
+        A certified upper bound on (J - J*) / J*, rounding included.
     n_iter : int
         Iterations or, of "sgd", passes over the data.
     status : Status
@@ -62,6 +64,7 @@ class Result:
     coef: Array
     intercept: Array
     objective: Array
+    lower_bound: Array
     suboptimality: Array
     n_iter: int
     status: Status
@@ -70,13 +73,9 @@ class Result:
     @classmethod
     def of_core(cls, run: _core.Result) -> Self:
         """Return what the core found."""
-        status = Status.CONVERGED if run["converged"] else Status.MAX_ITERATIONS
-        if run["stalled"]:
-            status = Status.STALLED
-        if run["zero_model"]:
-            status = Status.ZERO_MODEL
-        models = (run["coef"], run["intercept"], run["objective"], run["suboptimality"])
-        return cls(*models, run["epochs"], status, run["message"])
+        models = (run["coef"], run["intercept"], run["objective"], run["lower_bound"])
+        status = Status(run["status"])
+        return cls(*models, run["suboptimality"], run["epochs"], status, run["message"])
 
     def describe(self, estimator: Any) -> None:
         """Set the attributes that tell of the fit; those of a single problem are numbers."""

@@ -47,7 +47,7 @@ void fit_and_print(const Examples& examples) {
   covariances->check("stds", {});
 
   const halosvm::LocalObjective objective(data, {examples.labels.data(), 1}, nullptr, 0.05,
-                                     halosvm::make_loss("expected_hinge"), true, {});
+                                          halosvm::make_loss("expected_hinge"), true, {});
   halosvm::SgdSettings settings;
   settings.batch_size = 4;
   settings.max_epochs = 10000;

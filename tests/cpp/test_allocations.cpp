@@ -14,8 +14,8 @@ using halosvm::Averaging;
 using halosvm::Evaluation;
 using halosvm::Index;
 using halosvm::LinearModel;
-using halosvm::Matrix;
 using halosvm::LocalObjective;
+using halosvm::Matrix;
 using halosvm::Result;
 using halosvm::SgdSettings;
 using halosvm::Table;
@@ -98,7 +98,7 @@ TEST_CASE("blocks of wide data allocate nothing either") {
   for (const auto& kind : kinds) {
     CAPTURE(kind->kind());
     const LocalObjective objective(halosvm::Gaussians(Table(means.data(), 4, d), kind), {codes.data(), 3}, nullptr, 1.0,
-                              halosvm::make_loss("expected_hinge"), true, {});
+                                   halosvm::make_loss("expected_hinge"), true, {});
     for (const Index problems : {1, 3}) {
       LocalObjective::Workspace work(objective, 4, problems);
       Evaluation sum(problems, d);

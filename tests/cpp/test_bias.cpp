@@ -12,8 +12,8 @@
 #include <vector>
 
 using halosvm::Index;
-using halosvm::Matrix;
 using halosvm::LocalObjective;
+using halosvm::Matrix;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::BatchMaker;
@@ -50,7 +50,7 @@ class Line {
     execution.n_threads = n_threads;
     const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(stds_.data(), n, 1, true), 1);
     const LocalObjective objective(halosvm::Gaussians(Table(scores_.data(), n, 1), covariances), {codes_.data(), 1},
-                              weights_.data(), 1.0, halosvm::make_loss(loss), true, execution);
+                                   weights_.data(), 1.0, halosvm::make_loss(loss), true, execution);
     return objective.exact_bias(Matrix::Ones(1, 1), Vector::Constant(1, guess))(0);
   }
 
@@ -291,8 +291,8 @@ TEST_CASE("the bias of very many examples is exact enough for the certificate") 
   const std::vector<double> equal(n, 0.7);
   for (const auto& stds : {different, equal}) {
     const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(stds.data(), n, 1, true), 1);
-    const LocalObjective objective(halosvm::Gaussians(Table(scores.data(), n, 1), covariances), {codes.data(), 1}, nullptr,
-                              1.0, halosvm::make_loss("expected_hinge"), true, {});
+    const LocalObjective objective(halosvm::Gaussians(Table(scores.data(), n, 1), covariances), {codes.data(), 1},
+                                   nullptr, 1.0, halosvm::make_loss("expected_hinge"), true, {});
     const Vector b = objective.exact_bias(Matrix::Ones(1, 1), Vector::Zero(1));
     halosvm::Evaluation at(1, 1);
     objective.value_and_gradient(Matrix::Ones(1, 1), b, at);

@@ -9,8 +9,8 @@
 
 using halosvm::Evaluation;
 using halosvm::Index;
-using halosvm::Matrix;
 using halosvm::LocalObjective;
+using halosvm::Matrix;
 using halosvm::Vector;
 using oracle::Point;
 using oracle::Problem;

@@ -12,8 +12,8 @@
 
 using halosvm::Evaluation;
 using halosvm::Index;
-using halosvm::Matrix;
 using halosvm::LocalObjective;
+using halosvm::Matrix;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::Batch;

@@ -14,8 +14,8 @@
 
 using halosvm::Evaluation;
 using halosvm::Index;
-using halosvm::Matrix;
 using halosvm::LocalObjective;
+using halosvm::Matrix;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::all_batches;
@@ -133,7 +133,7 @@ TEST_CASE("loss, gradient and Hessian of one example have the golden values of t
   const double lam = 1e-3;
   const auto full = std::make_shared<halosvm::FullCovariances>(Table(matrices.data(), 6, 3), 2);
   const LocalObjective objective(halosvm::Gaussians(Table(means.data(), 2, 3), full), {codes.data(), 1}, nullptr, lam,
-                            halosvm::make_loss("expected_hinge"), true, {});
+                                 halosvm::make_loss("expected_hinge"), true, {});
   oracle::Random random(0);
   Point at(1, 3, random);
   at.W << 1.0, -2.0, 0.5;
@@ -179,7 +179,7 @@ TEST_CASE("a matrix that is indefinite by rounding counts as certain where w'Sw 
   const std::vector<std::int16_t> codes = {0, 1};
   const auto full = std::make_shared<halosvm::FullCovariances>(Table(matrices.data(), 4, 2), 2);
   const LocalObjective objective(halosvm::Gaussians(Table(means.data(), 2, 2), full), {codes.data(), 1}, nullptr, 0.5,
-                            halosvm::make_loss("expected_hinge"), true, {});
+                                 halosvm::make_loss("expected_hinge"), true, {});
   Matrix w(1, 2);
   w << 0.0, 3.0;
   const Evaluation at = evaluate(objective, w, Vector::Zero(1));
@@ -239,6 +239,6 @@ TEST_CASE("labels, weights and regularisation that make no sense are named") {
   const auto empty = std::make_shared<halosvm::ZeroCovariances>(0, 2);
   CHECK(oracle::error_of([&] {
           LocalObjective(halosvm::Gaussians(Table(means, 0, 2), empty), {nullptr, 1}, nullptr, 1.0,
-                    halosvm::make_loss("hinge"), true, {});
+                         halosvm::make_loss("hinge"), true, {});
         }) == "data must have at least one row and one column");
 }

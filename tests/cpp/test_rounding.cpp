@@ -52,8 +52,8 @@ TEST_CASE("means that share a large offset have the model of the same means with
   std::vector<double> far = near;
   for (double& x : far) x += 0x1p20;  // exactly
   const auto fit = [&](const std::vector<double>& means) {
-    const LocalObjective objective({Table(means.data(), n, d), std::make_shared<ZeroCovariances>(n, d)}, {codes.data(), 1},
-                              nullptr, 1e-3, make_loss("hinge"), true, {});
+    const LocalObjective objective({Table(means.data(), n, d), std::make_shared<ZeroCovariances>(n, d)},
+                                   {codes.data(), 1}, nullptr, 1e-3, make_loss("hinge"), true, {});
     return minimize(objective, LinearModel(1, d), BatchSettings{});
   };
   const Result here = fit(near);
@@ -86,7 +86,7 @@ TEST_CASE("a few factors of ragged rank are not taken for certain examples") {
   CHECK_FALSE(covariances->certain());
   CHECK(covariances->row_bytes() > 0);
   const LocalObjective objective({Table(means.data(), n, d), covariances}, {codes.data(), 1}, nullptr, 1e-2,
-                            make_loss("expected_hinge"), true, {});
+                                 make_loss("expected_hinge"), true, {});
   const Result interior = minimize_interior_point(objective, LinearModel(1, d), {});
   BatchSettings many;
   many.max_iterations = 5000;

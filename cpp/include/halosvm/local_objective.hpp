@@ -39,7 +39,7 @@ class LocalObjective final : public Objective {
   /// \throws std::invalid_argument for a weight that is negative or not finite, and when a problem has no positive
   /// weight on one of its two sides.
   LocalObjective(Gaussians data, Labels labels, const double* weights, double regularisation,
-            std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
+                 std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
                  Classes classes = Classes::all);
 
   Index n_samples() const { return sample_ ? static_cast<Index>(sample_->size()) : data_.n_samples(); }
@@ -107,8 +107,8 @@ class LocalObjective final : public Objective {
   /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
   LocalObjective with_spreads_times(double factor) const;
 
-  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi). A loss
-  /// without kinks is smooth as it is.
+  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi). A
+  /// loss without kinks is smooth as it is.
   LocalObjective smoothed(double floor) const;
 
   /// Memory for the passes over one block; made once for each thread.

@@ -22,7 +22,8 @@ enum class Status : std::uint8_t {
 /// Whether the tolerance is certified.
 inline bool converged(Status status) { return status == Status::converged || status == Status::zero_model; }
 
-/// One sentence for each status.
+/// Its name, and one sentence, for each status.
+const char* name(Status status);
 const char* message(Status status);
 
 /// How far a run is, reported after each certificate.
@@ -72,8 +73,8 @@ void certify(const Objective& objective, const Vector& lower, const BatchSetting
 /// factors go to interior points, other data to L-BFGS, and those problems to interior points that have not converged
 /// after 60 passes. Beyond 4,000 features, where a Hessian is too large, L-BFGS does all. Before all this, certain
 /// points and factors that span less than half of the features are copied into their span, where the minimum lies. A
-/// minimum at w = 0, which no gradient shows, is proved separately. An objective that is not local, a sum over chunks or
-/// machines, goes to L-BFGS.
+/// minimum at w = 0, which no gradient shows, is proved separately. An objective that is not local, a sum over chunks
+/// or machines, goes to L-BFGS.
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm

@@ -41,7 +41,8 @@ Factored::Factored(const Covariances& covariances, const Execution& execution) {
     const Index rank = offsets_[static_cast<std::size_t>(i + 1)] - offsets_[static_cast<std::size_t>(i)];
     for (Index j = 0; j < d; ++j, row += rank) VectorMap(row, rank) *= deviations(i, j);
   }
-  covariances_ = low_rank_covariances(Table(values_.data(), 1, static_cast<Index>(values_.size())), offsets_.data(), n, d);
+  covariances_ =
+      low_rank_covariances(Table(values_.data(), 1, static_cast<Index>(values_.size())), offsets_.data(), n, d);
 }
 
 }  // namespace halosvm
