@@ -197,7 +197,7 @@ void LocalObjective::evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, 
 }
 
 Vector LocalObjective::exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess, double floor) const {
-  return floor > 0.0 ? smoothed(floor).exact_bias(W, guess) : exact_bias(W, guess);
+  return floor > 0.0 ? smoothed(floor).exact_intercept(W, guess) : exact_intercept(W, guess);
 }
 
 void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
@@ -304,13 +304,13 @@ Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef
   const Vector centre = moments().centre;
   Evaluation at(W.rows(), n_features());
   Vector best = Vector::Zero(W.rows());  // J is never negative
-  value_and_gradient(W, exact_bias(W, b), at);
+  value_and_gradient(W, exact_intercept(W, b), at);
   if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
   if (!loss_->traits().kinked || (loss_->uses_spread() && best.minCoeff() > 0.0)) return best;
 
   for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
     const LocalObjective smooth = smoothed(floor);
-    smooth.value_and_gradient(W, smooth.exact_bias(W, b), at);
+    smooth.value_and_gradient(W, smooth.exact_intercept(W, b), at);
     best = best.cwiseMax(dual_bound(W, at, centre));
   }
   return best;

@@ -189,7 +189,7 @@ def test_published_schedule_is_followed_to_the_letter(make_gaussians):
 def test_intercept_is_exact_for_the_averaged_coefficients(make_gaussians, kind):
     X, y = make_gaussians(kind)
     result = run(X, y, max_steps=37)
-    expected = reference.exact_bias(X, y, result["coef"][0])
+    expected = reference.exact_intercept(X, y, result["coef"][0])
     assert result["intercept"][0] == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 

@@ -448,7 +448,7 @@ def same_results(first, second, rtol=1e-12):
     results = []
     for X, y, w, b, weights in (first, second):
         value, grad_w, grad_b = reference.objective_and_gradient(X, y, w, b, LAM, weights)
-        bias = reference.exact_bias(X, y, w, weights)
+        bias = reference.exact_intercept(X, y, w, weights)
         results.append(np.concatenate([[value, grad_b, bias], grad_w]))
     np.testing.assert_allclose(*results, rtol=rtol, atol=1e-13)
 
@@ -481,7 +481,7 @@ def test_objective_is_invariant_under_rotation_shift_scale_and_relabelling():
     shifted = Gaussians(X.mean + shift, cov=X.covariances)
     scaled = Gaussians(3.0 * X.mean, cov=Covariances.full(9.0 * dense))
     value, grad_w, grad_b = reference.objective_and_gradient(X, y, w, b, LAM, weights)
-    bias = reference.exact_bias(X, y, w, weights)
+    bias = reference.exact_intercept(X, y, w, weights)
     for other, y1, w1, b1, lam1, bias1, grad1, sign in (
         (rotated, y, rotation @ w, b, LAM, bias, rotation @ grad_w, 1),
         (shifted, y, w, b - w @ shift, LAM, bias - w @ shift, grad_w + shift * grad_b, 1),
@@ -492,7 +492,7 @@ def test_objective_is_invariant_under_rotation_shift_scale_and_relabelling():
         assert got[0] == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(got[1], grad1, rtol=1e-11, atol=1e-13)
         assert got[2] == pytest.approx(sign * grad_b, abs=1e-13)
-        assert reference.exact_bias(other, y1, w1, weights) == pytest.approx(bias1, abs=1e-11)
+        assert reference.exact_intercept(other, y1, w1, weights) == pytest.approx(bias1, abs=1e-11)
 
 
 # -- exact bias ----------------------------------------------------------------------------------
@@ -500,14 +500,14 @@ def test_objective_is_invariant_under_rotation_shift_scale_and_relabelling():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
-def test_exact_bias_is_not_beaten_by_brute_force(kind, loss):
+def test_exact_intercept_is_not_beaten_by_brute_force(kind, loss):
     for seed in range(4):
         X, y, weights, w, _ = make_problem(kind, seed, n=15)
 
         def value(b, X=X, y=y, weights=weights, w=w):
             return reference.objective_and_gradient(X, y, w, b, LAM, weights, loss)[0]
 
-        b = reference.exact_bias(X, y, w, weights, loss)
+        b = reference.exact_intercept(X, y, w, weights, loss)
         reach = 20.0 + np.abs(X.mean @ w).max()
         grid = np.linspace(-reach, reach, 401)
         start = grid[np.argmin([value(g) for g in grid])]
@@ -520,15 +520,15 @@ def test_exact_bias_is_not_beaten_by_brute_force(kind, loss):
         assert abs(b - found.x) < 1e-5 or value(b) == pytest.approx(found.fun, rel=1e-12)
 
 
-def test_exact_bias_of_certain_examples_is_the_middle_of_the_root_interval():
+def test_exact_intercept_of_certain_examples_is_the_middle_of_the_root_interval():
     """Scores 0 (-) and 4 (+): both hinges vanish for b in [-3, -1]."""
     X = Gaussians(np.array([[0.0], [4.0]]))
     for weights in (None, np.array([1.0, 30.0])):
-        bias = reference.exact_bias(X, np.array([-1, 1]), np.ones(1), weights)
+        bias = reference.exact_intercept(X, np.array([-1, 1]), np.ones(1), weights)
         assert bias == pytest.approx(-2.0, abs=1e-14)
 
 
-def test_exact_bias_of_certain_examples_is_a_weighted_quantile():
+def test_exact_intercept_of_certain_examples_is_a_weighted_quantile():
     """-dJ/db falls by c_i at t_i = y_i - w'x_i, and starts at the weight of the positives."""
     rng = np.random.default_rng(12)
     for n, weights in ((7, None), (8, None), (9, np.arange(1.0, 10.0)), (10, rng.random(10))):
@@ -542,38 +542,38 @@ def test_exact_bias_of_certain_examples_is_a_weighted_quantile():
                 ends.append(t)
             if before > -1e-9 and g < -1e-9:
                 ends.append(t)
-        bias = reference.exact_bias(X, y, w, weights)
+        bias = reference.exact_intercept(X, y, w, weights)
         assert bias == pytest.approx(np.mean(ends), abs=1e-14)
 
 
-def test_exact_bias_with_zero_coefficients_is_the_heavier_label_or_the_middle():
+def test_exact_intercept_with_zero_coefficients_is_the_heavier_label_or_the_middle():
     X, _, _, w, _ = make_problem("diagonal", n=6)
     y = np.array([1, 1, 1, 1, -1, -1])
-    assert reference.exact_bias(X, y, 0 * w) == pytest.approx(1.0)
-    assert reference.exact_bias(X, -y, 0 * w) == pytest.approx(-1.0)
-    assert reference.exact_bias(X, y, 0 * w, [1, 1, 1, 1, 2, 2]) == pytest.approx(0.0, abs=1e-14)
+    assert reference.exact_intercept(X, y, 0 * w) == pytest.approx(1.0)
+    assert reference.exact_intercept(X, -y, 0 * w) == pytest.approx(-1.0)
+    assert reference.exact_intercept(X, y, 0 * w, [1, 1, 1, 1, 2, 2]) == pytest.approx(0.0, abs=1e-14)
 
 
-def test_exact_bias_without_spread_of_one_example_finds_the_jump():
+def test_exact_intercept_without_spread_of_one_example_finds_the_jump():
     """Three certain examples and one uncertain: dJ/db changes sign in the jump at t = 1 - 0.5."""
     X = Gaussians(np.array([[0.5], [-9.0], [9.0], [3.0]]), std=np.array([0.0, 0.0, 0.0, 1.0]))
     y = np.array([1, -1, 1, -1])
     weights = np.array([2.0, 1.0, 1.0, 1.0])
-    assert reference.exact_bias(X, y, np.ones(1), weights) == pytest.approx(0.5, abs=1e-14)
+    assert reference.exact_intercept(X, y, np.ones(1), weights) == pytest.approx(0.5, abs=1e-14)
 
 
-def test_exact_bias_makes_the_weighted_slopes_cancel():
+def test_exact_intercept_makes_the_weighted_slopes_cancel():
     X, y, weights, w, _ = make_problem("full", n=60)
-    b = reference.exact_bias(X, y, w, weights)
+    b = reference.exact_intercept(X, y, w, weights)
     assert abs(reference.objective_and_gradient(X, y, w, b, LAM, weights)[2]) < 1e-14
 
 
 @pytest.mark.parametrize("weights", [None, [0.0, 0.0, 1.0]])
-def test_exact_bias_of_one_class_is_an_error(weights):
+def test_exact_intercept_of_one_class_is_an_error(weights):
     X = Gaussians(np.zeros((3, 1)))
     y = np.array([1, 1, 1]) if weights is None else np.array([-1, -1, 1])
     with pytest.raises(ValueError, match="both classes"):
-        reference.exact_bias(X, y, np.ones(1), weights)
+        reference.exact_intercept(X, y, np.ones(1), weights)
 
 
 # -- certificate ---------------------------------------------------------------------------------
@@ -588,7 +588,7 @@ def test_suboptimality_bound_holds_and_vanishes_at_the_optimum(kind):
     rng = np.random.default_rng(1)
     for scale in (1e-3, 0.1, 1.0, 10.0):
         near = best_w + scale * rng.normal(size=len(w))
-        exact = reference.exact_bias(X, y, near, weights)
+        exact = reference.exact_intercept(X, y, near, weights)
         for bias in (exact, exact + scale, b):
             value, bound = reference.suboptimality_bound(X, y, near, bias, LAM, weights)
             assert bound >= value - best - 1e-13
@@ -627,7 +627,7 @@ def test_suboptimality_bound_holds_with_certain_examples(kind, loss):
     rng = np.random.default_rng(2)
     for scale in (0.0, 1e-8, 1e-3, 0.1, 1.0):
         other = near + scale * rng.normal(size=len(w))
-        exact = reference.exact_bias(X, y, other, weights, loss)
+        exact = reference.exact_intercept(X, y, other, weights, loss)
         for bias in (exact, near_b, exact + scale, exact - 10 * scale):
             value, bound = reference.suboptimality_bound(X, y, other, bias, LAM, weights, loss)
             assert bound >= value - best - 1e-9
@@ -645,7 +645,7 @@ def test_suboptimality_bound_shares_the_slope_of_examples_at_the_kink(loss):
     y, weights = np.array([1, 1, -1]), np.array([0.5, 0.1, 0.4])
     for w in (0.1, 0.3, 0.325, 0.7):
         coef = np.array([w, 5e-16])
-        b = reference.exact_bias(X, y, coef, weights, loss)
+        b = reference.exact_intercept(X, y, coef, weights, loss)
         assert b == pytest.approx(1 - w, abs=1e-14)
         value, bound = reference.suboptimality_bound(X, y, coef, b, 2.0, weights, loss)
         assert value == pytest.approx(w * w + 0.15 * w + 0.8 * (1 - w), rel=1e-14)
@@ -739,7 +739,7 @@ def test_sgd_walks_the_path_of_the_literal_algorithm(kind, averaging, fit_interc
     got_w, got_b = reference.sgd(X, y, LAM, start=start, **options)
     np.testing.assert_allclose(got_w, expected_w, rtol=1e-9, atol=1e-11)
     if expected_b is None:
-        expected_b = reference.exact_bias(X, y, got_w, weights) if fit_intercept else 0.0
+        expected_b = reference.exact_intercept(X, y, got_w, weights) if fit_intercept else 0.0
     assert got_b == pytest.approx(expected_b, rel=1e-9, abs=1e-10)
 
 

@@ -31,7 +31,7 @@ inline Index row_of_draw(std::uint64_t seed, std::uint64_t draw, Index n) {
       std::floor(std::ldexp(static_cast<double>(mixed(state) >> 11U), -53) * static_cast<double>(n)));
 }
 
-/// Spec C.3 step by step in extended precision: the walk's model before any exact bias.
+/// Spec C.3 step by step in extended precision: the walk's model before any exact intercept.
 inline RealVector walk(const Problem& problem, Index k, const SgdSettings& settings, RealVector u) {
   const DenseObjective f = problem.dense(k);
   const Index n = problem.n();
