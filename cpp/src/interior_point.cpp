@@ -315,7 +315,7 @@ Result run_interior_point(const Objective& objective, const Moments& about, cons
   result.epochs = result.steps;
   certify(objective, lower, settings, result);
   Result balanced = result;  // rounding may let the exact intercept be worse
-  balanced.model.intercept = objective.exact_bias(result.model.coef, result.model.intercept);
+  balanced.model.intercept = objective.exact_intercept(result.model.coef, result.model.intercept);
   certify(objective, lower, settings, balanced);
   const Rounding rounding(objective, about);
   for (Index k = 0; k < objective.n_problems(); ++k) {

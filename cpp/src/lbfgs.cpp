@@ -54,7 +54,7 @@ class Lbfgs {
   Result run() {
     Result result;
     result.model = LinearModel(n_problems_, d_);
-    bool balanced = !objective_.fit_intercept();  // the trial points have the exact bias of their coefficients
+    bool balanced = !objective_.fit_intercept();  // the trial points have the exact intercept of their coefficients
     for (pass_ = 1;; ++pass_) {
       evaluate();
       if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
@@ -86,8 +86,8 @@ class Lbfgs {
     result.objective = best_value_;
     result.lower_bound = lower_.cwiseMax(0.0);
     judge(settings_, result);
-    if (floor_ > 0.0 || result.status != Status::converged) {  // what was evaluated is not J, or not with the best bias
-      result.model.intercept = objective_.exact_bias(best_coef_, best_intercept_);
+    if (floor_ > 0.0 || result.status != Status::converged) {  // evaluated was not J, or not with the best intercept
+      result.model.intercept = objective_.exact_intercept(best_coef_, best_intercept_);
       certify(objective_, Vector(result.lower_bound), settings_, result);
     }
     return result;
@@ -126,7 +126,7 @@ class Lbfgs {
     return true;
   }
 
-  /// Whether the exact bias of some problem is at a kink, where the gradient does not vanish.
+  /// Whether the exact intercept of some problem is at a kink, where the gradient does not vanish.
   bool kinked() const {
     constexpr double no_slope = 1e-6;
     for (Index k = 0; k < n_problems_; ++k) {
@@ -189,8 +189,8 @@ class Lbfgs {
     return worst;
   }
 
-  /// Whether, but for the bias, the smooth problem of this floor is solved: to the tolerance, or to a tenth of the gap
-  /// that the floor itself leaves.
+  /// Whether, but for the intercept, the smooth problem of this floor is solved: to the tolerance, or to a tenth of the
+  /// gap that the floor itself leaves.
   bool near_optimum(Index k) const {
     if (at_rest(k)) return true;
     if (walk(k).trial().head(d_).isZero(0.0) && pass_ < few_passes) return false;
@@ -210,7 +210,7 @@ class Lbfgs {
     }
   }
 
-  /// Moves all walks to the exact bias of where they are: from near by Newton's method.
+  /// Moves all walks to the exact intercept of where they are: from near by Newton's method.
   void balance() {
     constexpr double near = 1e-4;
     LinearModel model(n_problems_, d_);
@@ -225,7 +225,7 @@ class Lbfgs {
     if (newton) {
       for (Index k = 0; k < n_problems_; ++k) exact(k) -= walk(k).gradient()(d_) / walk(k).curvature();
     } else {
-      exact = current_.exact_bias(model.coef, model.intercept);
+      exact = current_.exact_intercept(model.coef, model.intercept);
     }
     for (Index k = 0; k < n_problems_; ++k) {
       Vector u = walk(k).at();

@@ -252,13 +252,13 @@ Vector Objective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) 
   const Vector centre = moments(*this).centre;
   Gradient at(W.rows(), n_features());
   Vector best = Vector::Zero(W.rows());  // J is never negative
-  value_and_gradient(W, exact_bias(W, b), at);
+  value_and_gradient(W, exact_intercept(W, b), at);
   if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
   if (loss_->uses_spread() && best.minCoeff() > 0.0) return best;
 
   for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
     const Objective smooth = smoothed(floor);
-    smooth.value_and_gradient(W, smooth.exact_bias(W, b), at);
+    smooth.value_and_gradient(W, smooth.exact_intercept(W, b), at);
     best = best.cwiseMax(dual_bound(W, at, centre));
   }
   return best;

@@ -162,7 +162,7 @@ Result minimize(const Objective& objective, const LinearModel& start, const SgdS
       walks[static_cast<std::size_t>(k)].run(target, checkpoint);
     });
     for (const Walk& walk : walks) walk.result(result.model);
-    const Vector exact = objective.exact_bias(result.model.coef, result.model.intercept);
+    const Vector exact = objective.exact_intercept(result.model.coef, result.model.intercept);
     if (settings.averaging == Averaging::weighted) result.model.intercept = exact;
     result.steps = target;
     certify(objective, objective.lower_bound(result.model.coef, exact), {last, settings.tolerance, {}}, result);

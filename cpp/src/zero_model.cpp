@@ -11,7 +11,7 @@
 namespace halosvm {
 namespace {
 
-/// How much J(0) rises to first order along a direction, with the best bias, when all spreads are multiplied by t.
+/// How much J(0) rises to first order along a direction, with the best intercept, when all spreads are multiplied by t.
 class Rise {
  public:
   /// \param zero the model of w = 0.
@@ -63,7 +63,7 @@ class Rise {
     constexpr double inverse = 1e4;  // of the size of scores
     const Objective other = problem_.with_spreads_times(t);
     Gradient gradient(1, problem_.n_features());
-    b_ = other.exact_bias(step, b_);
+    b_ = other.exact_intercept(step, b_);
     other.value_and_gradient(step, b_, gradient);
     return inverse * (gradient.value(0) - 0.5 * problem_.regularisation() * step.squaredNorm() - zero_);
   }
@@ -71,7 +71,7 @@ class Rise {
   const Objective& problem_;
   Vector variance_;
   double zero_;
-  Vector b_;  ///< the last bias, from where the search for the next one starts
+  Vector b_;  ///< the last intercept, from where the search for the next one starts
 };
 
 /// A bound on J* from below, close to J(0) if w = 0 is the minimum. \param model where to look for the direction in
@@ -108,7 +108,7 @@ double bound_by_smaller_spreads(const Objective& problem, const Result& zero, Li
 bool take_zero_model(const Objective& problem, const BatchSettings& settings, Result& result) {
   constexpr double rounding = 1e-15;
   LinearModel zero(1, problem.n_features());
-  zero.intercept = problem.exact_bias(zero.coef, zero.intercept);
+  zero.intercept = problem.exact_intercept(zero.coef, zero.intercept);
   Result there;
   there.model = std::move(zero);
   certify(problem, result.lower_bound, settings, there);

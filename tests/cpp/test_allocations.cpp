@@ -144,7 +144,7 @@ TEST_CASE("the iteration allocates nothing: ten times the steps cost not one all
 }
 
 TEST_CASE("the iteration with an intercept allocates nothing either") {
-  // Here the search for the exact bias adds a few allocations that depend on its path; one a step would be 900.
+  // Here the search for the exact intercept adds a few allocations that depend on its path; one a step would be 900.
   for (const Index batch_size : {1, 40}) {
     Problem problem(BatchMaker<double>(1000 * batch_size, 2, 106).isotropic(false), 1, 48);
     const auto objective = problem.objective();

@@ -83,7 +83,7 @@ TEST_CASE("the Hessian of some of the examples is that of an objective made of t
   expected.value_and_gradient(at.W, at.b, other);
   CHECK(oracle::relative_error(one.value(0), other.value(0)) < 1e-14);
   CHECK((one.coef - other.coef).norm() < 1e-13);
-  CHECK(std::abs(sampled.exact_bias(at.W, at.b)(0) - expected.exact_bias(at.W, at.b)(0)) < 1e-12);
+  CHECK(std::abs(sampled.exact_intercept(at.W, at.b)(0) - expected.exact_intercept(at.W, at.b)(0)) < 1e-12);
   CHECK(std::abs(sampled.value_at_zero()(0) - expected.value_at_zero()(0)) < 1e-14);
 }
 

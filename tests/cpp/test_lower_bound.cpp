@@ -70,11 +70,11 @@ TEST_CASE("the lower bound is never above the optimum, and meets it at the optim
         for (int i = 0; i < 40; ++i) {
           const double distance = std::pow(10.0, -0.2 * i + 1.0);
           const Matrix W = i == 39 ? Matrix::Zero(1, 2) : Matrix(w + distance * random.normal_matrix(1, 2));
-          const Vector b = objective.exact_bias(W, Vector::Zero(1));
+          const Vector b = objective.exact_intercept(W, Vector::Zero(1));
           const double bound = objective.lower_bound(W, b)(0);
           CHECK(bound <= optimum * (1 + 1e-13));
         }
-        const double bound = objective.lower_bound(w, objective.exact_bias(w, Vector::Zero(1)))(0);
+        const double bound = objective.lower_bound(w, objective.exact_intercept(w, Vector::Zero(1)))(0);
         if (one.all_uncertain) {
           CHECK(bound >= optimum * (1 - 1e-12));
           CHECK(std::abs(evaluate(objective, w, best.tail(1).cast<double>()).value(0) - optimum) <
@@ -116,7 +116,7 @@ TEST_CASE("the lower bound stays below an optimum at w = 0") {
     oracle::Random random(14);
     for (int i = 0; i < 40; ++i) {
       const Matrix W = (i == 0 ? 0.0 : std::pow(10.0, -0.2 * i)) * random.normal_matrix(1, 2);
-      const Vector b = problem.objective().exact_bias(W, Vector::Zero(1));
+      const Vector b = problem.objective().exact_intercept(W, Vector::Zero(1));
       CHECK(problem.objective().lower_bound(W, b)(0) <= optimum);
     }
   }
@@ -126,13 +126,13 @@ TEST_CASE("lower bounds of several problems are those of each alone") {
   const Problem all(BatchMaker<double>(30, 3, 76).diagonal(false), 3, 20);
   oracle::Random random(13);
   const Point at(3, 3, random);
-  const Vector b = all.objective().exact_bias(at.W, at.b);
+  const Vector b = all.objective().exact_intercept(at.W, at.b);
   const Vector bounds = all.objective().lower_bound(at.W, b);
   for (Index k = 0; k < 3; ++k) {
     Problem one = all;
     one.n_problems = 1;
     for (auto& code : one.codes) code = code == k ? 1 : 0;
-    const Vector b_k = one.objective().exact_bias(at.W.row(k), Vector::Zero(1));
+    const Vector b_k = one.objective().exact_intercept(at.W.row(k), Vector::Zero(1));
     CHECK(std::abs(b_k(0) - b(k)) < 1e-12);
     CHECK(std::abs(one.objective().lower_bound(at.W.row(k), b_k)(0) - bounds(k)) < 1e-10);
   }

@@ -104,8 +104,8 @@ TEST_CASE("value and gradient are right over many blocks, and the same to the la
       const Point direction(problems, 4, random);
       const Gradient gradient = evaluate(problem.objective(1), at.W, at.b);
       const Gradient product = times_hessian(problem.objective(1), at, direction);
-      const Vector bias = problem.objective(1).exact_bias(at.W, at.b);
-      const Vector bound = problem.objective(1).lower_bound(at.W, bias);
+      const Vector intercept = problem.objective(1).exact_intercept(at.W, at.b);
+      const Vector bound = problem.objective(1).lower_bound(at.W, intercept);
       for (Index k = 0; k < problems; ++k) {
         const RealVector u = joined(at.W.row(k).transpose(), at.b(k));
         CHECK(oracle::relative_error(gradient.value(k), problem.dense(k).value(u)) < 1e-14);
@@ -116,8 +116,8 @@ TEST_CASE("value and gradient are right over many blocks, and the same to the la
         const Objective objective = problem.objective(n_threads);
         CHECK(same_bits(evaluate(objective, at.W, at.b), gradient));
         CHECK(same_bits(times_hessian(objective, at, direction), product));
-        CHECK(objective.exact_bias(at.W, at.b) == bias);
-        CHECK(objective.lower_bound(at.W, bias) == bound);
+        CHECK(objective.exact_intercept(at.W, at.b) == intercept);
+        CHECK(objective.lower_bound(at.W, intercept) == bound);
       }
     }
   }

@@ -51,7 +51,8 @@ bool same_bits(const Result& a, const Result& b) {
          a.suboptimality == b.suboptimality && a.steps == b.steps && a.epochs == b.epochs && a.status == b.status;
 }
 
-/// The library's model against \ref walk, with the exact bias of the oracle's own objective where the bias is exact.
+/// The library's model against \ref walk, with the exact intercept of the oracle's own objective where the intercept is
+/// exact.
 void check_walk(const Problem& problem, const SgdSettings& settings, const LinearModel& start) {
   CAPTURE(problem.batch.name);
   CAPTURE(problem.n_problems);

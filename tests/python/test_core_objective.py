@@ -236,7 +236,7 @@ def test_integer_weights_equal_duplicated_examples(make_gaussians, kind):
     assert_equal_to(evaluate(weighted, w, b), evaluate(repeated, w, b))
     assert_equal_to(multiply(weighted, w, b, v, v0), multiply(repeated, w, b, v, v0))
     np.testing.assert_allclose(
-        weighted.exact_bias(w[None]), repeated.exact_bias(w[None]), rtol=1e-9
+        weighted.exact_intercept(w[None]), repeated.exact_intercept(w[None]), rtol=1e-9
     )
 
 
@@ -265,7 +265,8 @@ def test_several_problems_equal_single_ones_of_each_class_against_the_rest(
     together = core_objective(X, codes, weights, n_problems=3)
     values, grad_W, grad_b = together.value_and_gradient(W, b)
     product_W, product_b = together.hessian_vector(W, b, V, v0)
-    biases, bounds = together.exact_bias(W), together.lower_bound(W, together.exact_bias(W))
+    intercepts = together.exact_intercept(W)
+    bounds = together.lower_bound(W, intercepts)
     for k in range(3):
         y = np.where(codes == k, 1, -1)
         expected = reference.objective_and_gradient(X, y, W[k], b[k], LAM, weights)
@@ -273,8 +274,8 @@ def test_several_problems_equal_single_ones_of_each_class_against_the_rest(
         expected = reference.hessian_vector(X, y, W[k], b[k], V[k], v0[k], LAM, weights)
         assert_equal_to((product_W[k], product_b[k]), expected)
         alone = core_objective(X, y, weights)
-        assert biases[k] == pytest.approx(alone.exact_bias(W[k : k + 1])[0], rel=1e-9)
-        expected = alone.lower_bound(W[k : k + 1], biases[k : k + 1])[0]
+        assert intercepts[k] == pytest.approx(alone.exact_intercept(W[k : k + 1])[0], rel=1e-9)
+        expected = alone.lower_bound(W[k : k + 1], intercepts[k : k + 1])[0]
         assert bounds[k] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
@@ -287,13 +288,13 @@ def test_every_number_of_threads_gives_the_same_bits(make_gaussians, kind, n_pro
     results = []
     for n_threads in (1, 2, 3, 8):
         objective = core_objective(X, codes, n_problems=n_problems, n_threads=n_threads)
-        bias = objective.exact_bias(W)
+        intercept = objective.exact_intercept(W)
         results.append(
             [
                 *objective.value_and_gradient(W, b),
                 *objective.hessian_vector(W, b, W[::-1].copy(), b),
-                bias,
-                objective.lower_bound(W, bias),
+                intercept,
+                objective.lower_bound(W, intercept),
             ]
         )
     for other in results[1:]:
@@ -301,7 +302,7 @@ def test_every_number_of_threads_gives_the_same_bits(make_gaussians, kind, n_pro
             np.testing.assert_array_equal(one, two)
 
 
-def test_without_intercept_nothing_pulls_at_the_bias(make_gaussians):
+def test_without_intercept_nothing_pulls_at_the_intercept(make_gaussians):
     X, y = make_gaussians()
     w, _, v, v0 = random_point(4)
     objective = core_objective(X, y, fit_intercept=False)
@@ -311,21 +312,21 @@ def test_without_intercept_nothing_pulls_at_the_bias(make_gaussians):
     assert grad_b == 0.0
     product = multiply(objective, w, 0.0, v, v0)
     assert_equal_to(product, (reference.hessian_vector(X, y, w, 0.0, v, 0.0, LAM)[0], 0.0))
-    assert objective.exact_bias(w[None])[0] == 0.0
+    assert objective.exact_intercept(w[None])[0] == 0.0
 
 
-# ---- exact bias ----------------------------------------------------------------------------------
+# ---- exact intercept -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_exact_bias_minimises_the_objective(make_gaussians, kind, seed):
+def test_exact_intercept_minimises_the_objective(make_gaussians, kind, seed):
     X, y = make_gaussians(kind, seed=seed)
     w, *_ = random_point(4, seed)
     weights = random_weights(60, seed)
-    b = core_objective(X, y, weights).exact_bias(w[None])[0]
+    b = core_objective(X, y, weights).exact_intercept(w[None])[0]
 
-    def value(bias):
-        return reference.objective_and_gradient(X, y, w, bias, LAM, weights)[0]
+    def value(intercept):
+        return reference.objective_and_gradient(X, y, w, intercept, LAM, weights)[0]
 
     best = optimize.minimize_scalar(value, bracket=(b - 1, b + 1), options={"xtol": 1e-9})
     assert value(b) <= best.fun + 1e-14
@@ -333,14 +334,14 @@ def test_exact_bias_minimises_the_objective(make_gaussians, kind, seed):
     assert b == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
-def test_exact_bias_of_certain_examples_is_the_middle_of_all_minimisers(make_gaussians):
+def test_exact_intercept_of_certain_examples_is_the_middle_of_all_minimisers(make_gaussians):
     rng = np.random.default_rng(8)
     for n in (2, 3, 10, 11, 60):
         X, _ = make_gaussians("zero", n=n)
         y = np.where(rng.permutation(n) < max(1, n // 2), -1, 1)
         weights = rng.integers(1, 3, n).astype(float)
         w = rng.normal(size=4)
-        b = core_objective(X, y, weights).exact_bias(w[None])[0]
+        b = core_objective(X, y, weights).exact_intercept(w[None])[0]
         # J is piecewise linear in b with its kinks at t, so that kinks find the set of minimisers.
         t = np.sort(y - X.mean @ w)
         values = np.array([np.mean(weights * np.maximum(0, 1 - y * (X.mean @ w + c))) for c in t])
@@ -348,14 +349,14 @@ def test_exact_bias_of_certain_examples_is_the_middle_of_all_minimisers(make_gau
         assert b == pytest.approx((minimisers.min() + minimisers.max()) / 2, rel=1e-12, abs=1e-12)
 
 
-def test_exact_bias_survives_spreads_of_very_different_sizes(make_gaussians):
+def test_exact_intercept_survives_spreads_of_very_different_sizes(make_gaussians):
     rng = np.random.default_rng(9)
     for seed in range(20):
         gaussians, y = make_gaussians("zero", n=30, seed=seed)
         std = 10.0 ** rng.uniform(-8, 2, (30, 4)) * (rng.random((30, 1)) < 0.7)
         X = Gaussians(gaussians.mean, std=std)
         w = rng.normal(size=4)
-        b = core_objective(X, y).exact_bias(w[None])[0]
+        b = core_objective(X, y).exact_intercept(w[None])[0]
         values = [
             reference.objective_and_gradient(X, y, w, c, LAM)[0]
             for c in np.r_[b, b + np.outer([1, -1], 10.0 ** np.arange(-7, 3)).ravel()]
@@ -398,14 +399,14 @@ def assert_bounded_by_the_optimum(X, y, weights, loss):
     rng = np.random.default_rng(10)
     for distance in (0, 1e-8, 1e-4, 1e-2, 1, 100):
         W = (w_best + distance * rng.normal(size=4))[None]
-        assert objective.lower_bound(W, objective.exact_bias(W))[0] <= best * (1 + 1e-12)
+        assert objective.lower_bound(W, objective.exact_intercept(W))[0] <= best * (1 + 1e-12)
 
 
 def test_lower_bound_is_tight_at_the_optimum(make_gaussians, kind):
     X, y = make_gaussians(kind)
     w, best = optimum(X, y)
     objective = core_objective(X, y)
-    bound = objective.lower_bound(w[None], objective.exact_bias(w[None]))[0]
+    bound = objective.lower_bound(w[None], objective.exact_intercept(w[None]))[0]
     # A smooth objective costs |gradient|^2 / (2 lam), where SciPy leaves a gradient of about 1e-7.
     # At the kinks of certain examples no single subgradient is small.
     assert bound >= best * (0.9 if kind in {"zero", "half_certain", "ragged"} else 1 - 1e-8)
@@ -427,7 +428,7 @@ def test_lower_bound_holds_without_intercept(make_gaussians):
 def test_identity_of_the_regulariser_holds_at_the_optimum(make_gaussians):
     X, y = make_gaussians("full")
     w, best = optimum(X, y)
-    b = core_objective(X, y).exact_bias(w[None])[0]
+    b = core_objective(X, y).exact_intercept(w[None])[0]
     m = 1 - y * (X.mean @ w + b)
     s = np.sqrt(np.einsum("i,nij,j->n", w, X.covariances.to_full(), w))
     value, slope_m, _ = _core.evaluate_loss("expected_hinge", m, s)

@@ -2,8 +2,8 @@
 /// The objective J(w, b) = lam/2 |w|^2 + sum_i c_i psi(m_i, s_i) with sum_i c_i = 1, for one or several one-vs-rest
 /// problems on the same data.
 ///
-/// A solver sees only this class: value and gradient, Hessian-vector products, the exact bias, a certified bound, and
-/// gradients of blocks of rows. Weights are matrices with one row for each problem.
+/// A solver sees only this class: value and gradient, Hessian-vector products, the exact intercept, a certified bound,
+/// and gradients of blocks of rows. Weights are matrices with one row for each problem.
 #pragma once
 
 #include "halosvm/gaussians.hpp"
@@ -85,7 +85,7 @@ class Objective {
   }
   /// y_i in problem \p k.
   double sign(Index row, Index k) const { return labels_.sign(row, k); }
-  /// J(0) with the best bias for each problem, for losses that are the hinge where s = 0.
+  /// J(0) with the best intercept for each problem, for losses that are the hinge where s = 0.
   Vector value_at_zero() const;
   /// c_i, normalised.
   double weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_scale_ : weight_scale_; }
@@ -102,11 +102,11 @@ class Objective {
   Matrix hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const;
 
   /// The b that minimises J for given W (spec A.9); 0 without intercept. Of an interval of minimisers between certain
-  /// examples it is the middle. \param guess where to start the search, n_problems. Defined in bias.cpp.
-  Vector exact_bias(const ConstMatrixRef& W, const ConstVectorRef& guess) const;
+  /// examples it is the middle. \param guess where to start the search, n_problems. Defined in intercept.cpp.
+  Vector exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess) const;
 
   /// The dual bound D <= J* of the hinge and the expected hinge for each problem, from the value and gradient \p at of
-  /// this objective, or of a \ref smoothed one, at (W, its exact bias): with theta_i = psi_m (spec A.8)
+  /// this objective, or of a \ref smoothed one, at (W, its exact intercept): with theta_i = psi_m (spec A.8)
   ///     D = sum_i c_i theta_i - |lam w - grad_w J|^2 / (2 lam),
   /// with the gradient for means seen from \p centre: what is left of dJ/db then does no harm far from the origin.
   Vector dual_bound(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const;
@@ -115,7 +115,7 @@ class Objective {
   Matrix dual_coef(const ConstMatrixRef& W, const Gradient& at, const ConstVectorRef& centre) const;
 
   /// The best dual bound at W; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
-  /// \param b where the searches for the exact bias start.
+  /// \param b where the searches for the exact intercept start.
   Vector lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const;
 
   /// Problem \p k alone.
@@ -156,7 +156,7 @@ class Objective {
   }
 
  private:
-  class Bias;
+  class Scores;
   struct Curvature;
   void curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre,
                  Curvature& memory) const;

@@ -12,7 +12,7 @@ namespace halosvm {
 
 enum class Averaging : std::uint8_t {
   /// Centred means, delayed step size 1 / (lam (t + t0)), iterates averaged with weights proportional to t, and the
-  /// exact bias at the end (spec C.3).
+  /// exact intercept at the end (spec C.3).
   weighted,
   /// The published schedule to the letter: step size 1 / (lam t), and the last iterate as it is.
   none

@@ -1,5 +1,6 @@
-// Objective::exact_bias, the bias that minimises J for fixed coefficients.
+// Objective::exact_intercept, the intercept that minimises J for fixed coefficients.
 #include "halosvm/objective.hpp"
+#include "oracle/line.hpp"
 #include "oracle/problem.hpp"
 
 #include <doctest/doctest.h>
@@ -17,121 +18,25 @@ using halosvm::Objective;
 using halosvm::Table;
 using halosvm::Vector;
 using oracle::BatchMaker;
+using oracle::Example;
+using oracle::examples;
+using oracle::excess;
+using oracle::Line;
 using oracle::Problem;
 using oracle::Random;
 using oracle::real;
 
-namespace {
-
-/// One example as the bias sees it: for w = 1 and one feature, x = score and s = the standard deviation.
-struct Example {
-  double score;
-  double std;
-  bool positive;
-  double weight;
-};
-
-/// A problem with one feature, so that scores and spreads can be chosen at will.
-class Line {
- public:
-  explicit Line(std::vector<Example> examples) : examples_(std::move(examples)) {
-    for (const Example& e : examples_) {
-      scores_.push_back(e.score);
-      stds_.push_back(e.std);
-      codes_.push_back(e.positive ? 1 : 0);
-      weights_.push_back(e.weight);
-      total_ += e.weight;
-    }
-  }
-
-  double bias(double guess = 0.0, const std::string& loss = "expected_hinge", int n_threads = 1) const {
-    const auto n = static_cast<Index>(scores_.size());
-    halosvm::Execution execution;
-    execution.n_threads = n_threads;
-    const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(stds_.data(), n, 1, true), 1);
-    const Objective objective(halosvm::Gaussians(Table(scores_.data(), n, 1), covariances), {codes_.data(), 1},
-                              weights_.data(), 1.0, halosvm::make_loss(loss), true, execution);
-    return objective.exact_bias(Matrix::Ones(1, 1), Vector::Constant(1, guess))(0);
-  }
-
-  /// sum_i c_i L(m_i, s_i) at b.
-  real loss(real b) const {
-    real sum = 0;
-    for (const Example& e : examples_) {
-      const real m = 1 - (e.positive ? 1 : -1) * (e.score + b);
-      const real s = e.std;
-      const real z = s > 0 ? m / s : 0;
-      using Dense = oracle::DenseObjective;
-      // The tail form: m Phi + s phi would cancel for tiny spreads.
-      const real value = s > 0 ? std::max<real>(m, 0) + s * (Dense::density(z) - std::abs(z) * Dense::cdf(-std::abs(z)))
-                               : std::max<real>(m, 0);
-      sum += e.weight * value;
-    }
-    return sum / total_;
-  }
-
-  /// -d loss / db from the right.
-  real slope(real b) const {
-    real sum = 0;
-    for (const Example& e : examples_) {
-      const real y = e.positive ? 1 : -1;
-      const real m = 1 - y * (e.score + b);
-      const bool counts = e.positive ? m > 0 : m >= 0;
-      sum += e.weight * y * (e.std > 0 ? oracle::DenseObjective::cdf(m / e.std) : (counts ? 1 : 0));
-    }
-    return sum / total_;
-  }
-
-  /// A minimiser, by bisection on the slope until no number lies between.
-  real best() const {
-    real low = -1e30L;
-    real high = 1e30L;
-    for (int i = 0; i < 400; ++i) {
-      const real middle = (low + high) / 2;
-      (slope(middle) > 0 ? low : high) = middle;
-    }
-    return loss(low) < loss(high) ? low : high;
-  }
-
- private:
-  std::vector<Example> examples_;
-  std::vector<double> scores_;
-  std::vector<double> stds_;
-  std::vector<std::int16_t> codes_;
-  std::vector<double> weights_;
-  real total_ = 0;
-};
-
-/// Random examples of both classes; spread() draws each standard deviation.
-template <class Spread>
-std::vector<Example> examples(Index n, double width, Random& random, const Spread& spread) {
-  std::vector<Example> out;
-  for (Index i = 0; i < n; ++i) {
-    const bool positive = i < 2 ? i == 0 : random.uniform() < 0.5;
-    out.push_back({width * (random.normal() + (positive ? 0.5 : -0.5)), spread(), positive, random.uniform(0.1, 2.0)});
-  }
-  return out;
-}
-
-/// How much worse b is than the best, relative to the loss and to what a slope of 1, the largest, does on the way.
-double excess(const Line& line, double b) {
-  const real best = line.best();
-  return static_cast<double>((line.loss(b) - line.loss(best)) / std::max<real>(line.loss(best), std::abs(b - best)));
-}
-
-}  // namespace
-
-TEST_CASE("the bias of uncertain examples is the root that bisection finds") {
+TEST_CASE("the intercept of uncertain examples is the root that bisection finds") {
   Random random(1);
   for (int set = 0; set < 50; ++set) {
     const Line line(examples(2 + random.below(40), 1.0, random, [&] { return random.uniform(0.2, 2.0); }));
-    const double b = line.bias(random.normal());
+    const double b = line.intercept(random.normal());
     CHECK(std::abs(static_cast<double>(b - line.best())) < 1e-13);
     CHECK(std::abs(static_cast<double>(line.slope(b))) < 2e-15);
   }
 }
 
-TEST_CASE("the bias of certain examples is the middle of the interval of minimisers") {
+TEST_CASE("the intercept of certain examples is the middle of the interval of minimisers") {
   // All scores are multiples of 1/8 and all weights whole, so the oracle below computes without rounding.
   Random random(2);
   int intervals = 0;
@@ -169,13 +74,13 @@ TEST_CASE("the bias of certain examples is the middle of the interval of minimis
     intervals += high > low ? 1 : 0;
     CAPTURE(set);
     const Line line(data);
-    CHECK(line.bias(random.normal()) == doctest::Approx(0.5 * (low + high)).epsilon(1e-14));
-    CHECK(line.bias(-50.0, "hinge") == doctest::Approx(0.5 * (low + high)).epsilon(1e-14));
+    CHECK(line.intercept(random.normal()) == doctest::Approx(0.5 * (low + high)).epsilon(1e-14));
+    CHECK(line.intercept(-50.0, "hinge") == doctest::Approx(0.5 * (low + high)).epsilon(1e-14));
   }
   CHECK(intervals > 20);
 }
 
-TEST_CASE("two balanced classes far apart leave a gap, and the bias is its middle, also for many examples") {
+TEST_CASE("two balanced classes far apart leave a gap, and the intercept is its middle, also for many examples") {
   for (const Index n : {2, 100, 5000, 20000}) {
     CAPTURE(n);
     std::vector<Example> data;
@@ -184,11 +89,11 @@ TEST_CASE("two balanced classes far apart leave a gap, and the bias is its middl
       data.push_back(i % 2 == 0 ? Example{3.0 + step, 0.0, true, 1.0} : Example{-5.0 - step, 0.0, false, 1.0});
     }
     // The positive ones want b >= 1 - 3, the negative ones, whose nearest is the second example, b <= -1 + 5.
-    CHECK(Line(data).bias() == doctest::Approx(1.0 + 0.25 / static_cast<double>(n)).epsilon(1e-14));
+    CHECK(Line(data).intercept() == doctest::Approx(1.0 + 0.25 / static_cast<double>(n)).epsilon(1e-14));
   }
 }
 
-TEST_CASE("the bias is optimal for 200 random sets of certain, nearly certain and uncertain examples") {
+TEST_CASE("the intercept is optimal for 200 random sets of certain, nearly certain and uncertain examples") {
   Random random(3);
   for (int set = 0; set < 200; ++set) {
     const double scale = std::pow(10.0, random.uniform(-3.0, 4.0));
@@ -213,51 +118,51 @@ TEST_CASE("the bias is optimal for 200 random sets of certain, nearly certain an
     const Line line(data);
     const double guess = random.below(3) == 0 ? 1e9 * random.normal() : scale * random.normal();
     CAPTURE(set);
-    const double b = line.bias(guess);
+    const double b = line.intercept(guess);
     CHECK(excess(line, b) < 3e-15);
-    CHECK(line.bias(guess, "expected_hinge", 3) == b);
+    CHECK(line.intercept(guess, "expected_hinge", 3) == b);
   }
 }
 
-TEST_CASE("the bias is optimal for tiny spreads, where the slope is a staircase") {
+TEST_CASE("the intercept is optimal for tiny spreads, where the slope is a staircase") {
   Random random(4);
   for (const double spread : {1e-12, 1e-9, 1e-300, 1e-301}) {
     for (int set = 0; set < 20; ++set) {
       CAPTURE(spread);
       const Line line(examples(2 + random.below(100), 1.0, random, [&] { return spread; }));
-      CHECK(excess(line, line.bias(random.normal())) < 3e-15);
+      CHECK(excess(line, line.intercept(random.normal())) < 3e-15);
     }
   }
 }
 
-TEST_CASE("the bias is optimal for huge spreads and for one heavy example") {
+TEST_CASE("the intercept is optimal for huge spreads and for one heavy example") {
   Random random(5);
   std::vector<Example> data = examples(20, 1.0, random, [] { return 1e6; });
-  CHECK(excess(Line(data), Line(data).bias()) < 3e-15);
+  CHECK(excess(Line(data), Line(data).intercept()) < 3e-15);
   data[3].weight = 1e9;
-  CHECK(excess(Line(data), Line(data).bias()) < 3e-15);
+  CHECK(excess(Line(data), Line(data).intercept()) < 3e-15);
   data[4].std = 0.0;
   data[4].weight = 1e12;
-  CHECK(excess(Line(data), Line(data).bias()) < 3e-15);
+  CHECK(excess(Line(data), Line(data).intercept()) < 3e-15);
 }
 
-TEST_CASE("the bias does not depend on the guess beyond rounding, even one that is not finite") {
+TEST_CASE("the intercept does not depend on the guess beyond rounding, even one that is not finite") {
   Random random(6);
   const Line line(examples(30, 1.0, random, [&] { return random.uniform(0.2, 2.0); }));
-  const double b = line.bias();
+  const double b = line.intercept();
   for (const double guess :
        {b, -3.0, 1e300, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK(std::abs(line.bias(guess) - b) < 1e-14);
+    CHECK(std::abs(line.intercept(guess) - b) < 1e-14);
   }
 }
 
-TEST_CASE("the biases of several problems minimise each one's J, for every kind") {
+TEST_CASE("the intercepts of several problems minimise each one's J, for every kind") {
   Random random(7);
   for (const auto& batch : oracle::all_batches(40, 3, 90)) {
     CAPTURE(batch.name);
     const Problem problem(batch, 3, 30);
     const Matrix W = random.normal_matrix(3, 3);
-    const Vector b = problem.objective().exact_bias(W, Vector::Zero(3));
+    const Vector b = problem.objective().exact_intercept(W, Vector::Zero(3));
     for (Index k = 0; k < 3; ++k) {
       const auto dense = problem.dense(k);
       const auto value = [&](double at) { return dense.value(oracle::joined(W.row(k).transpose(), at)); };
@@ -270,13 +175,13 @@ TEST_CASE("the biases of several problems minimise each one's J, for every kind"
   }
 }
 
-TEST_CASE("without an intercept the bias is zero") {
+TEST_CASE("without an intercept the intercept is zero") {
   Problem problem(BatchMaker<double>(20, 2, 91).diagonal(false), 3, 31);
   problem.fit_intercept = false;
-  CHECK(problem.objective().exact_bias(Matrix::Ones(3, 2), Vector::Ones(3)) == Vector::Zero(3));
+  CHECK(problem.objective().exact_intercept(Matrix::Ones(3, 2), Vector::Ones(3)) == Vector::Zero(3));
 }
 
-TEST_CASE("the bias of very many examples is exact enough for the certificate") {
+TEST_CASE("the intercept of very many examples is exact enough for the certificate") {
   // lower_bound takes a slope beyond 1e-10 for a kink and falls back to a bound that is looser by orders of magnitude.
   constexpr Index n = 100001;
   Random random(8);
@@ -293,9 +198,41 @@ TEST_CASE("the bias of very many examples is exact enough for the certificate") 
     const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(stds.data(), n, 1, true), 1);
     const Objective objective(halosvm::Gaussians(Table(scores.data(), n, 1), covariances), {codes.data(), 1}, nullptr,
                               1.0, halosvm::make_loss("expected_hinge"), true, {});
-    const Vector b = objective.exact_bias(Matrix::Ones(1, 1), Vector::Zero(1));
+    const Vector b = objective.exact_intercept(Matrix::Ones(1, 1), Vector::Zero(1));
     halosvm::Gradient at(1, 1);
     objective.value_and_gradient(Matrix::Ones(1, 1), b, at);
     CHECK(std::abs(at.intercept(0)) < 1e-10);
+  }
+}
+
+TEST_CASE("problems that share a pass have the intercepts of each alone, in groups and with any number of threads") {
+  // More numbers than are kept at once, so that passes take some problems each.
+  constexpr Index n = 40001;
+  constexpr Index d = 3;
+  constexpr Index problems = 9;
+  Random random(12);
+  const Matrix means = random.normal_matrix(n, d);
+  Matrix stds = random.normal_matrix(n, d).cwiseAbs();
+  const Matrix W = random.normal_matrix(problems, d);
+  const Vector guess = random.normal_matrix(problems, 1);
+  std::vector<std::int16_t> codes;
+  for (Index i = 0; i < n; ++i) codes.push_back(static_cast<std::int16_t>(i < problems ? i : random.below(problems)));
+  for (const char* loss : {"expected_hinge", "hinge"}) {
+    std::vector<Vector> results;
+    for (const int n_threads : {1, 2, 4}) {
+      halosvm::Execution execution;
+      execution.n_threads = n_threads;
+      const auto covariances = std::make_shared<halosvm::DiagonalCovariances>(Table(stds.data(), n, d, true));
+      const Objective together(halosvm::Gaussians(Table(means.data(), n, d), covariances), {codes.data(), problems},
+                               nullptr, 1.0, halosvm::make_loss(loss), true, execution);
+      results.push_back(together.exact_intercept(W, guess));
+      if (n_threads > 1) continue;
+      for (Index k = 0; k < problems; ++k) {
+        const double alone = together.only(k).exact_intercept(W.row(k), guess.segment(k, 1))(0);
+        CHECK(std::abs(results[0](k) - alone) < 1e-14);
+      }
+    }
+    CHECK(results[1] == results[0]);
+    CHECK(results[2] == results[0]);
   }
 }
