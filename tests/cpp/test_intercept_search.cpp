@@ -24,7 +24,7 @@ namespace {
 /// vanishes, and max(0, m)^2, whose slope has no bound.
 struct Logistic {
   static constexpr const char* name = "logistic";
-  static constexpr halosvm::LossTraits traits = {false, false, false, false, 1.0, 1.0, nullptr};
+  static constexpr halosvm::LossTraits traits = {false, false, false, false, 1.0, 1.0, 0.25, nullptr};
 
   template <class T>
   static T slope(T m) {
@@ -42,8 +42,7 @@ struct Logistic {
 
 struct SquaredHinge {
   static constexpr const char* name = "squared_hinge";
-  static constexpr halosvm::LossTraits traits = {
-      false, false, false, false, 1.0, std::numeric_limits<double>::infinity(), nullptr};
+  static constexpr halosvm::LossTraits traits = {false, false, false, false, 1.0, halosvm::infinity, 2.0, nullptr};
 
   template <class T>
   static T slope(T m) {
