@@ -21,11 +21,11 @@ constexpr Index many = 16384;
 constexpr double zero_slope = 1e-15;
 using Block = std::array<double, block>;
 
-/// Bytes that the numbers of all problems at once may take: 4 % of the data, for other things of a fit also grow with
-/// the number of examples, or 4 MB.
+/// Bytes that the numbers of all problems at once may take: 3 % of the data, for other things of a fit also grow with
+/// the number of examples, or 1 MB.
 double memory_budget(const Gaussians& data, Index n_samples) {
   const auto row = static_cast<double>(data.means().row_bytes() + data.covariances().row_bytes());
-  return std::max(0.04 * row * static_cast<double>(n_samples), 4e6);
+  return std::max(0.03 * row * static_cast<double>(n_samples), 1e6);
 }
 
 /// In single precision, without overflow.

@@ -137,7 +137,7 @@ double Rounding::of_spreads(const LocalObjective& problem, const LinearModel& mo
 /// the smallest c.
 double Rounding::bound(const DualSums& sums, const ConstVectorRef& dual_w, double moved) const {
   const double unit_sum = unit_samples_ * std::min(std::sqrt(sums.square), concentration_ * sums.slope);
-  const double norm = dual_w.norm() / root_ + moved / root_;
+  const double norm = (dual_w / root_).norm() + moved / root_;  // squares of tiny coefficients would underflow
   const double first = 2.0 * (unit_sum / root_) * (dual_w.cwiseAbs().dot(size_) / root_ + moved / root_ * size_.norm());
   const double second = unit_sum / root_ * size_.norm();
   return sums.value - unit_samples_ * sums.size - norm * norm * (1.0 + unit_samples_) - first - second * second;

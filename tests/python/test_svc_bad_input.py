@@ -413,7 +413,7 @@ def test_counts_other_than_threads_must_be_given(name):
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
-        ("loss", "expected_hinge, hinge"),
+        ("loss", "expected_hinge, hinge, expected_squared_hinge, expected_logistic"),
         ("solver", "auto, lbfgs, interior_point, sgd"),
         ("averaging", "weighted, none"),
     ],
