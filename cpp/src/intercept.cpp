@@ -63,6 +63,7 @@ class LocalObjective::Scores {
     const std::vector<Zeros> zeros = measure(first, W);
     const auto start = [&](const auto& where, double zero) {
       std::vector<InterceptSearch> searches;
+      searches.reserve(static_cast<std::size_t>(W.rows()));
       for (Index k = 0; k < W.rows(); ++k) {
         searches.emplace_back(zeros[static_cast<std::size_t>(k)], objective_.loss_->traits().kinked, where(k), zero);
       }
@@ -70,7 +71,7 @@ class LocalObjective::Scores {
     };
     std::vector<InterceptSearch> rough;
     if (n_ >= many) {  // until g drowns in the noise of the sample
-      rough = start([&](Index k) { return guess(k); }, 1.0 / std::sqrt(static_cast<double>(n_ * sample / block)));
+      rough = start([&](Index k) { return guess(k); }, 1.0 / std::sqrt(static_cast<double>(n_) * sample / block));
       finish(rough, sample);
     }
     auto searches =

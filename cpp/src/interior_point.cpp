@@ -281,7 +281,7 @@ Result run_interior_point(const LocalObjective& objective, const Moments& about,
 
 Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   const LocalObjective* local = objective.local();
-  check::require(local != nullptr, "objective", "is a sum of parts, but interior points need the examples themselves");
+  if (local == nullptr) check::fail("objective", "is a sum of parts, but interior points need the examples themselves");
   check::require(supports_interior_point(*local), "loss",
                  std::string("is '") + objective.loss()->name() +
                      "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");
