@@ -122,8 +122,8 @@ def fit(name, clf, n, n_classes=2, C=1e8):
     X = rng.normal(size=(n, 5))
     y = ((X[:, 0] + rng.normal(size=n)).argsort().argsort() * n_classes) // n
     clf.fit(X[::n // 20], y[::n // 20]).set_params(C=C)
-    before = len(left())
-    begun = lambda: len(left()) > before  # what is left behind once the signal has come
+    before = set(left())
+    begun = lambda: not before.issuperset(left())  # what is left behind once the signal has come
     state = lambda: dict(clf.__dict__)
     interrupt(name, lambda: clf.fit(X, y, X_std=np.full(n, 0.1)), 0.2, state, begun)
     results[name]["running"] = begun()
@@ -210,7 +210,7 @@ KERNEL_CALLS = (
 def measure(script):
     """Return what became of each long call that a signal met, in a process of its own."""
     command = [sys.executable, "-c", PREAMBLE + script + END]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

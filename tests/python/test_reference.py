@@ -551,7 +551,9 @@ def test_exact_intercept_with_zero_coefficients_is_the_heavier_label_or_the_midd
     y = np.array([1, 1, 1, 1, -1, -1])
     assert reference.exact_intercept(X, y, 0 * w) == pytest.approx(1.0)
     assert reference.exact_intercept(X, -y, 0 * w) == pytest.approx(-1.0)
-    assert reference.exact_intercept(X, y, 0 * w, [1, 1, 1, 1, 2, 2]) == pytest.approx(0.0, abs=1e-14)
+    assert reference.exact_intercept(X, y, 0 * w, [1, 1, 1, 1, 2, 2]) == pytest.approx(
+        0.0, abs=1e-14
+    )
 
 
 def test_exact_intercept_without_spread_of_one_example_finds_the_jump():
