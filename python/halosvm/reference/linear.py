@@ -145,7 +145,9 @@ def hessian_vector(
     return product + weighted_product(cov, c * mm, v, of_v), float(along_x.sum())
 
 
-def exact_intercept(X: Gaussians, y: Array, w: Array, weights: Weights = None, loss: str = GSU) -> float:
+def exact_intercept(
+    X: Gaussians, y: Array, w: Array, weights: Weights = None, loss: str = GSU
+) -> float:
     """Return the b that minimises J for given w: the midpoint of {b : dJ/db = 0}.
 
     g(b) = -dJ/db = sum_i c_i y_i psi_m(y_i (t_i - b), s_i), t_i = y_i - w'x_i, never increases and
