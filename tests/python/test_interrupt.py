@@ -212,7 +212,7 @@ def measure(script):
     command = [sys.executable, "-c", PREAMBLE + script + END]
     for _ in range(4):  # a signal may come between two calls, and is then lost: once more
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         except subprocess.TimeoutExpired:
             continue
         assert done.returncode == 0, done.stderr
