@@ -22,6 +22,7 @@ void bind_config(py::module_& module);
 void bind_empirical_bayes(py::module_& module);
 void bind_gaussians(py::module_& module);
 void bind_kernel(py::module_& module);
+void bind_left_behind(py::module_& module);
 void bind_linear_model(py::module_& module);
 void bind_loss(py::module_& module);
 void bind_normal(py::module_& module);

@@ -17,4 +17,5 @@ PYBIND11_MODULE(HALOSVM_MODULE, module, pybind11::mod_gil_not_used()) {
   bind_linear_model(module);
   bind_calibration(module);
   bind_config(module);
+  bind_left_behind(module);
 }

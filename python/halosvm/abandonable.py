@@ -9,6 +9,8 @@ import threading
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
+from halosvm import _core
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,8 +27,8 @@ def abandonable(function: Callable[[], T], abandon: Callable[[], None] = _do_not
     """Return what a function returns; an interrupt leaves it behind, in a thread that still runs.
 
     Threads cannot be ended from outside. One that is left behind goes on until its function
-    returns, and ends with the process at the latest. Only the main thread receives signals;
-    elsewhere the function is simply called.
+    returns, and ends with the process at the latest, which then skips the destructors of libraries.
+    Only the main thread receives signals; elsewhere the function is simply called.
 
     Parameters
     ----------
@@ -50,6 +52,8 @@ def abandonable(function: Callable[[], T], abandon: Callable[[], None] = _do_not
         while not outcome.done():
             wait([outcome], _WAIT)  # not Thread.join, which takes an interrupt for the thread's end
     except BaseException:
+        _core.begin_left_behind()
+        outcome.add_done_callback(lambda _: _core.end_left_behind())
         abandon()
         raise
     return outcome.result()
