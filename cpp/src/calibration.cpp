@@ -1,3 +1,5 @@
+// Platt scaling: decision values, labels and weights come in, slope and offset of a logistic curve go out.
+
 #include "halosvm/calibration.hpp"
 
 #include "halosvm/check.hpp"

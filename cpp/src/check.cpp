@@ -1,3 +1,5 @@
+// Texts of errors: an argument, a place in it and a value come in, std::invalid_argument goes out.
+
 #include "halosvm/check.hpp"
 
 #include <cmath>

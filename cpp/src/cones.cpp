@@ -1,3 +1,5 @@
+// Spreads as second-order cones: directions of Newton's method come in, steps of the cones go out.
+
 #include "cones.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The two-loop recursion and line search of one problem: values and gradients come in, trial points go out.
+
 #include "descent.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A batch of Gaussians: its checks, and the sizes of blocks that are read at once.
+
 #include "halosvm/gaussians.hpp"
 
 #include "halosvm/check.hpp"

@@ -1,3 +1,5 @@
+// The search for a root: slopes at the points it asked for come in, the next point goes out.
+
 #include "intercept_search.hpp"
 
 #include "halosvm/loss.hpp"

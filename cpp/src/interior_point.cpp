@@ -1,3 +1,5 @@
+// The primal-dual method: an objective with the dual of quantiles comes in, models and bounds go out.
+
 #include "halosvm/interior_point.hpp"
 
 #include "halosvm/check.hpp"

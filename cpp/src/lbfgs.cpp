@@ -1,3 +1,5 @@
+// L-BFGS: evaluations of an objective come in, models and bounds of all problems go out.
+
 #include "halosvm/lbfgs.hpp"
 
 #include "descent.hpp"

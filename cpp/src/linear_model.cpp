@@ -1,3 +1,5 @@
+// Scores: a model and Gaussians come in, means, standard deviations and probabilities of sides go out.
+
 #include "halosvm/linear_model.hpp"
 
 #include "halosvm/check.hpp"

@@ -1,3 +1,5 @@
+// Passes over the examples: models come in; values, gradients, Hessian-vector products and bounds go out.
+
 #include "halosvm/local_objective.hpp"
 
 #include "halosvm/check.hpp"
@@ -140,19 +142,21 @@ void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixR
 }
 
 void LocalObjective::add_dual(Index count, Index k, const double* c, const Workspace& work, Evaluation& sum) const {
-  const auto [margin, homogeneous] = std::pair(loss_->traits().margin, loss_->traits().homogeneous);
+  const LossTraits& traits = loss_->traits();
   for (Index i = 0; i < count; ++i) {
-    const double s = work.s_(k, i);
     const double theta = work.slope_m_(k, i);
-    // psi = theta m + phi s of a homogeneous loss, and of the loss itself where a floor has made s larger.
-    const double rest = homogeneous ? 0.0 : work.value_(k, i) - theta * work.m_(k, i) - work.slope_s2_(k, i) * s * s;
-    const double part = c[i] * (rest + theta * margin);
-    sum.dual(k) += part;
-    if (work.sign_(k, i) * theta > 0.0) sum.dual_positive(k) += part;
-    sum.dual_size(k) +=
-        c[i] *
-        (std::abs(theta * margin) +
-         (homogeneous ? 0.0 : work.value_(k, i) + std::abs(theta * work.m_(k, i)) + work.slope_s2_(k, i) * s * s));
+    const double at_margin = theta * traits.margin;
+    double part = at_margin;
+    double size = std::abs(at_margin);
+    if (!traits.homogeneous) {  // otherwise psi = theta m + phi s, also where a floor has made s larger
+      const double along_m = theta * work.m_(k, i);
+      const double along_s = work.slope_s2_(k, i) * work.s_(k, i) * work.s_(k, i);
+      part += work.value_(k, i) - along_m - along_s;
+      size += work.value_(k, i) + std::abs(along_m) + along_s;
+    }
+    sum.dual(k) += c[i] * part;
+    sum.dual_size(k) += c[i] * size;
+    if (work.sign_(k, i) * theta > 0.0) sum.dual_positive(k) += c[i] * part;
   }
 }
 

@@ -1,3 +1,5 @@
+// The table of losses: a name comes in, a loss goes out.
+
 #include "halosvm/loss.hpp"
 
 #include "halosvm/check.hpp"

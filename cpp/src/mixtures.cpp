@@ -1,3 +1,5 @@
+// Mixtures of Gaussians: their checks, and the moments of an example.
+
 #include "halosvm/mixtures.hpp"
 
 #include "halosvm/check.hpp"

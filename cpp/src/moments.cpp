@@ -1,3 +1,5 @@
+// LocalObjective::moments: one pass over the examples, location and scale of the features go out.
+
 #include "halosvm/local_objective.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Newton's system of the interior points: a point and its dual variables come in, sums and steps go out.
+
 #include "newton_system.hpp"
 
 #include <algorithm>

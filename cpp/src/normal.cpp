@@ -1,3 +1,5 @@
+// Quantiles of the normal law.
+
 #include "halosvm/normal.hpp"
 
 #include <algorithm>

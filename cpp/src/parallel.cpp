@@ -1,3 +1,5 @@
+// Threads: chunks of work come in, and are done in any order.
+
 #include "halosvm/parallel.hpp"
 
 #include <atomic>

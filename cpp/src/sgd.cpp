@@ -1,3 +1,5 @@
+// Stochastic gradient descent: batches of rows come in, averaged models of all problems go out.
+
 #include "halosvm/sgd.hpp"
 
 #include "halosvm/check.hpp"

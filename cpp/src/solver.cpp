@@ -1,3 +1,5 @@
+// The choice of a method, how results are judged, and the words for how a run ended.
+
 #include "halosvm/solver.hpp"
 
 #include "halosvm/check.hpp"
@@ -13,33 +15,31 @@
 
 namespace halosvm {
 
-const char* name(Status status) {
+namespace {
+
+struct Words {
+  const char* name;
+  const char* sentence;
+};
+
+Words words(Status status) {
   switch (status) {
     case Status::converged:
-      return "converged";
+      return {"converged", "the certified suboptimality is within the tolerance"};
     case Status::zero_model:
-      return "zero_model";
+      return {"zero_model", "the objective is least at w = 0, where only the larger class is predicted"};
     case Status::max_iterations:
-      return "max_iterations";
+      return {"max_iterations", "the allowed number of iterations ended before the tolerance was certified"};
     case Status::stalled:
-      return "stalled";
+      return {"stalled", "the search stalled, by rounding or for lack of progress, before the tolerance was certified"};
   }
-  return "";
+  return {"", ""};
 }
 
-const char* message(Status status) {
-  switch (status) {
-    case Status::converged:
-      return "the certified suboptimality is within the tolerance";
-    case Status::zero_model:
-      return "the objective is least at w = 0, where only the larger class is predicted";
-    case Status::max_iterations:
-      return "the allowed number of iterations ended before the tolerance was certified";
-    case Status::stalled:
-      return "the search stalled, by rounding or for lack of progress, before the tolerance was certified";
-  }
-  return "";
-}
+}  // namespace
+
+const char* name(Status status) { return words(status).name; }
+const char* message(Status status) { return words(status).sentence; }
 
 Result Result::only(Index k) const {
   Result one;

@@ -1,3 +1,5 @@
+// Wide data: an objective comes in, the same one in an orthonormal basis of its examples goes out.
+
 #include "span.hpp"
 
 #include "halosvm/interior_point.hpp"

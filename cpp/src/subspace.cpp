@@ -1,3 +1,5 @@
+// Truncation: covariances come in, the leading factors of each go out.
+
 #include "halosvm/subspace.hpp"
 
 #include "halosvm/check.hpp"

@@ -1,3 +1,5 @@
+// Arrays of float32 or float64: rows come in, float64 in blocks goes out.
+
 #include "halosvm/table.hpp"
 
 #include "halosvm/check.hpp"

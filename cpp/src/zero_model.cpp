@@ -1,3 +1,5 @@
+// Proofs of a minimum at w = 0: a result comes in, w = 0 with a bound goes out where it is better.
+
 #include "zero_model.hpp"
 
 #include "halosvm/interior_point.hpp"

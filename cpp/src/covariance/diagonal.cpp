@@ -1,3 +1,5 @@
+// S_i = diag(d_i): S w and w' S v from the variances.
+
 #include "halosvm/covariance/diagonal.hpp"
 
 namespace halosvm {

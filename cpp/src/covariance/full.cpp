@@ -1,3 +1,5 @@
+// S_i as matrices: S w and w' S v, several problems at once.
+
 #include "halosvm/covariance/full.hpp"
 
 #include "halosvm/check.hpp"

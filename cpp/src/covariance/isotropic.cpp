@@ -1,3 +1,5 @@
+// S_i = t_i I: S w and w' S v from one number an example.
+
 #include "halosvm/covariance/isotropic.hpp"
 
 #include "halosvm/check.hpp"

@@ -1,3 +1,5 @@
+// S_i = F_i F_i' + diag(d_i): S w and w' S v from the factors, never expanded.
+
 #include "halosvm/covariance/low_rank.hpp"
 
 #include "halosvm/check.hpp"

@@ -1,3 +1,5 @@
+// Other covariances times one factor: what those give comes in, scaled it goes out.
+
 #include "halosvm/covariance/scaled.hpp"
 
 #include <algorithm>

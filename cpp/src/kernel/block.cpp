@@ -1,3 +1,5 @@
+// Gaussians of any kind come in, rows of a tile of a Gram matrix go out, unpacked.
+
 #include "block.hpp"
 
 #include "lanes.hpp"

@@ -1,3 +1,5 @@
+// Kernels between Gaussians of which one has a full matrix: a factorisation for each pair.
+
 #include "expansion_parts.hpp"
 #include "pivoted_factor.hpp"
 #include "rule.hpp"

@@ -1,3 +1,5 @@
+// The spread of a kernel expansion: moments of pairs of sections come in, variances of its values go out.
+
 #include "expansion.hpp"
 
 #include "halosvm/check.hpp"

@@ -1,3 +1,5 @@
+// Moments of pairs of sections where all covariances are diagonal.
+
 #include "expansion.hpp"
 #include "lanes.hpp"
 

@@ -1,3 +1,5 @@
+// Moments of pairs of sections by the factors of the covariances.
+
 #include "expansion.hpp"
 #include "expansion_parts.hpp"
 #include "rule.hpp"

@@ -1,3 +1,5 @@
+// Moments of pairs of sections in the latent coordinates of a full covariance.
+
 #include "expansion.hpp"
 #include "expansion_parts.hpp"
 #include "pivoted_factor.hpp"

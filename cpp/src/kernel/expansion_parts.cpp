@@ -1,3 +1,5 @@
+// What the moments of correlated covariances share.
+
 #include "expansion_parts.hpp"
 
 #include "pivoted_factor.hpp"

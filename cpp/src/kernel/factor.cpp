@@ -1,3 +1,5 @@
+// Kernels between Gaussians of low rank: small systems for each pair, several pairs side by side.
+
 #include "lanes.hpp"
 #include "pivoted_factor.hpp"
 #include "rule.hpp"

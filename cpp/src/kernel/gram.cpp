@@ -1,3 +1,5 @@
+// Gram matrices: two batches and a rule come in, tiles are filled in parallel.
+
 #include "halosvm/check.hpp"
 #include "halosvm/kernel.hpp"
 #include "lanes.hpp"

@@ -1,3 +1,5 @@
+// The expected Laplacian kernel of diagonal covariances, coordinate by coordinate.
+
 #include "halosvm/check.hpp"
 #include "lanes.hpp"
 #include "rule.hpp"

@@ -1,3 +1,5 @@
+// Kernels of examples with themselves, and what mixtures make of those of their components.
+
 #include "own.hpp"
 
 #include "lanes.hpp"

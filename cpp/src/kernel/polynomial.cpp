@@ -1,3 +1,5 @@
+// The expected polynomial kernel, from matrix products.
+
 #include "lanes.hpp"
 #include "rule.hpp"
 

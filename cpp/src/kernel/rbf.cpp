@@ -1,3 +1,5 @@
+// The expected Gaussian kernel of zero, isotropic and diagonal covariances.
+
 #include "lanes.hpp"
 #include "rule.hpp"
 

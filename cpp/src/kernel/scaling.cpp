@@ -1,3 +1,5 @@
+// Parameters of a kernel come in, features in which its bandwidth is 1 and its rule go out.
+
 #include "scaling.hpp"
 
 #include "halosvm/check.hpp"
