@@ -27,46 +27,16 @@ PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16
           std::move(owners)};
 }
 
-void check_shapes(const LocalObjective& objective, const ConstMatrixRef& W, Index intercepts) {
-  check::same_size("coef", W.rows(), "objective", objective.n_problems(), "problems");
-  check::same_size("coef", W.cols(), "objective", objective.n_features(), "features");
-  check::same_size("intercept", intercepts, "objective", objective.n_problems(), "problems");
-}
-
 }  // namespace
 
 void bind_objective(py::module_& module) {
-  py::class_<PyObjective>(module, "Objective", "lam/2 |w|^2 + sum_i c_i loss(m_i, s_i) for one or several problems.")
+  py::class_<PyObjective> local(module, "Objective",
+                                "lam/2 |w|^2 + sum_i c_i loss(m_i, s_i) for one or several problems.");
+  bind_part(local);
+  local
       .def(py::init(&make_objective), py::arg("data"), py::arg("labels"), py::arg("n_problems"),
            py::arg("sample_weight"), py::arg("lam"), py::arg("loss") = "expected_hinge",
            py::arg("fit_intercept") = true, py::arg("n_threads") = 0, py::kw_only(), py::arg("is_part") = false)
-      .def(
-          "__call__",
-          [](const PyObjective& self, const Matrix& W, const Vector& b, double floor) {
-            check_shapes(self.objective, W, b.size());
-            Evaluation out(W.rows(), W.cols());
-            const py::gil_scoped_release release;
-            self.objective.evaluate(W, b, floor, out);
-            return out;
-          },
-          py::arg("W"), py::arg("b"), py::arg("floor") = 0.0)
-      .def("moments",
-           [](const PyObjective& self) {
-             const py::gil_scoped_release release;
-             return self.objective.moments();
-           })
-      .def(
-          "value_and_gradient",
-          [](const PyObjective& self, const Matrix& W, const Vector& b) {
-            check_shapes(self.objective, W, b.size());
-            Evaluation out(W.rows(), W.cols());
-            {
-              const py::gil_scoped_release release;
-              self.objective.value_and_gradient(W, b, out);
-            }
-            return py::make_tuple(out.value, out.coef, out.intercept);
-          },
-          py::arg("W"), py::arg("b"))
       .def(
           "hessian_vector",
           [](const PyObjective& self, const Matrix& W, const Vector& b, const Matrix& V, const Vector& v0) {

@@ -19,4 +19,30 @@ struct PySummedObjective {
   SummedObjective objective;
 };
 
+/// Throws unless a model is of the objective's shape.
+inline void check_shapes(const Objective& objective, const ConstMatrixRef& W, Index intercepts) {
+  check::same_size("coef", W.rows(), "objective", objective.n_problems(), "problems");
+  check::same_size("coef", W.cols(), "objective", objective.n_features(), "features");
+  check::same_size("intercept", intercepts, "objective", objective.n_problems(), "problems");
+}
+
+/// Binds what makes an objective a part of a sum: object(W, b, floor) -> Evaluation, object.moments() -> Moments.
+template <class Held>
+void bind_part(py::class_<Held>& held) {
+  held.def(
+          "__call__",
+          [](const Held& self, const Matrix& W, const Vector& b, double floor) {
+            check_shapes(self.objective, W, b.size());
+            Evaluation out(W.rows(), W.cols());
+            const py::gil_scoped_release release;
+            self.objective.evaluate(W, b, floor, out);
+            return out;
+          },
+          py::arg("W"), py::arg("b"), py::arg("floor") = 0.0)
+      .def("moments", [](const Held& self) {
+        const py::gil_scoped_release release;
+        return self.objective.moments();
+      });
+}
+
 }  // namespace halosvm::bindings

@@ -99,9 +99,10 @@ void bind_summed_objective(py::module_& module) {
                         return Moments{state[0].cast<Vector>(), state[1].cast<Vector>(), state[2].cast<Vector>(),
                                        state[3].cast<Vector>()};
                       }));
-  py::class_<PySummedObjective>(module, "SummedObjective", "A sum of objectives, each of them a Python callable.")
-      .def(py::init(&make_sum), py::arg("parts"), py::kw_only(), py::arg("weights"), py::arg("n_problems"),
-           py::arg("n_features"), py::arg("lam"), py::arg("loss") = "expected_hinge", py::arg("fit_intercept") = true);
+  py::class_<PySummedObjective> sum(module, "SummedObjective", "A sum of objectives, each of them a Python callable.");
+  bind_part(sum);
+  sum.def(py::init(&make_sum), py::arg("parts"), py::kw_only(), py::arg("weights"), py::arg("n_problems"),
+          py::arg("n_features"), py::arg("lam"), py::arg("loss") = "expected_hinge", py::arg("fit_intercept") = true);
 }
 
 }  // namespace halosvm::bindings

@@ -22,8 +22,8 @@ def core_objective(X, y, weights=None, lam=LAM, loss="expected_hinge", **options
 
 def evaluate(objective, w, b):
     """Return value, gradient (d,) and slope in b of a single problem."""
-    value, grad_w, grad_b = objective.value_and_gradient(w[None], np.array([b]))
-    return value[0], grad_w[0], grad_b[0]
+    at = objective(w[None], np.array([b]))
+    return at.value[0], at.coef[0], at.intercept[0]
 
 
 def multiply(objective, w, b, v, v0):
@@ -264,14 +264,14 @@ def test_several_problems_equal_single_ones_of_each_class_against_the_rest(
     )
     weights = random_weights(60)
     together = core_objective(X, codes, weights, n_problems=3)
-    values, grad_W, grad_b = together.value_and_gradient(W, b)
+    at = together(W, b)
     product_W, product_b = together.hessian_vector(W, b, V, v0)
     intercepts = together.exact_intercept(W)
     bounds = together.lower_bound(W, intercepts)
     for k in range(3):
         y = np.where(codes == k, 1, -1)
         expected = reference.objective_and_gradient(X, y, W[k], b[k], LAM, weights)
-        assert_equal_to((values[k], grad_W[k], grad_b[k]), expected)
+        assert_equal_to((at.value[k], at.coef[k], at.intercept[k]), expected)
         expected = reference.hessian_vector(X, y, W[k], b[k], V[k], v0[k], LAM, weights)
         assert_equal_to((product_W[k], product_b[k]), expected)
         alone = core_objective(X, y, weights)
@@ -290,9 +290,12 @@ def test_every_number_of_threads_gives_the_same_bits(make_gaussians, kind, n_pro
     for n_threads in (1, 2, 3, 8):
         objective = core_objective(X, codes, n_problems=n_problems, n_threads=n_threads)
         intercept = objective.exact_intercept(W)
+        at = objective(W, b)
         results.append(
             [
-                *objective.value_and_gradient(W, b),
+                at.value,
+                at.coef,
+                at.intercept,
                 *objective.hessian_vector(W, b, W[::-1].copy(), b),
                 intercept,
                 objective.lower_bound(W, intercept),
@@ -467,7 +470,7 @@ def test_coefficients_of_the_wrong_shape_are_errors(make_gaussians):
     good, one = np.zeros((1, 4)), np.zeros(1)
     for W, b in ((np.zeros((2, 4)), one), (np.zeros((1, 3)), one), (good, np.zeros(2))):
         with pytest.raises(ValueError, match=r"(coef|intercept) has \d (problems|features)"):
-            objective.value_and_gradient(W, b)
+            objective(W, b)
         with pytest.raises(ValueError, match="has"):
             objective.hessian_vector(good, one, W, b)
         with pytest.raises(ValueError, match="has"):

@@ -87,19 +87,43 @@ def test_several_problems_are_summed_side_by_side(make_gaussians, loss):
     assert_same_optimum(found, minimize(whole(X, codes, 3, loss), 3))
 
 
-def test_evaluations_and_moments_add_up(make_gaussians, kind):
+EVALUATED = ["value", "slope", "square", "dual", "dual_positive", "dual_size", "curvature"]
+EVALUATED += ["coef", "intercept"]
+
+
+@pytest.mark.parametrize("loss", _core.loss_names())
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_evaluations_and_moments_of_a_sum_are_those_of_the_whole(
+    make_gaussians, kind, loss, fit_intercept
+):
     X, y = make_gaussians(kind, n=80)
     codes = (y > 0).astype(int)
     pieces = [np.arange(0, 20), np.arange(20, 80)]
     rng = np.random.default_rng(3)
     w, b = rng.normal(size=(1, 4)), rng.normal(size=1)
-    total = whole(X, codes)
+    total = whole(X, codes, loss=loss, fit_intercept=fit_intercept)
+    together = summed(X, codes, pieces, loss=loss, fit_intercept=fit_intercept)
     for floor in (0.0, 0.1):
-        at = total(w, b, floor)
-        parts = [whole(X[rows], codes[rows], is_part=True)(w, b, floor) for rows in pieces]
-        for name in ("value", "slope", "square", "dual", "curvature", "coef", "intercept"):
-            added = 0.25 * getattr(parts[0], name) + 0.75 * getattr(parts[1], name)
-            np.testing.assert_allclose(getattr(at, name), added, rtol=1e-12, atol=1e-14)
+        expected, found = total(w, b, floor), together(w, b, floor)
+        for name in EVALUATED:
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-14
+            )
+    expected, found = total.moments(), together.moments()
+    for name in ("mean", "centre", "variance", "widest"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-14
+        )
+
+
+def test_a_sum_is_a_part_of_another_sum(make_gaussians):
+    X, y = make_gaussians("diagonal", n=80)
+    codes = (y > 0).astype(int)
+    inner = summed(X[:60], codes[:60], [np.arange(0, 20), np.arange(20, 60)])
+    parts = [inner, whole(X[60:], codes[60:], is_part=True)]
+    options = {"weights": [60.0, 20.0], "n_problems": 1, "n_features": 4, "lam": LAM}
+    found = minimize(_core.SummedObjective(parts, **options))
+    assert_same_optimum(found, minimize(whole(X, codes)))
 
 
 def test_one_heavy_part_and_one_without_weight(make_gaussians):

@@ -217,4 +217,4 @@ def best_value(X: Gaussians, codes: Any, w: Array, lam: float) -> float:
     """
     objective = _core.Objective(X.core_view(), codes, 1, None, lam, n_threads=available_threads())
     W = np.ascontiguousarray(w, dtype=np.float64).reshape(1, -1)
-    return float(objective.value_and_gradient(W, objective.exact_intercept(W))[0][0])
+    return float(objective(W, objective.exact_intercept(W)).value[0])

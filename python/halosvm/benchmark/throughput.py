@@ -73,7 +73,7 @@ def _pass(
 
     def one_pass() -> None:
         for _ in range(INNER):
-            objective.value_and_gradient(W, b)
+            objective(W, b)
 
     def read(kernel: Callable[[Array], Any]) -> Callable[[], None]:
         def go() -> None:
