@@ -99,23 +99,18 @@ Result apply(Method& method, const LocalObjective& objective, const LinearModel&
   check_start(objective, start);
   const Moments about = objective.moments();
   const bool small = objective.n_samples() * objective.n_features() <= little;
-  const bool at_once = Centred::pays(objective, about, small ? some : much);
+  const bool centre = Centred::pays(objective, about, small ? some : much);
   BatchSettings inner = settings;
   inner.tolerance *= 0.9;  // rounding takes the rest
-  Result result = run(method, objective, about, start, at_once, inner, settings);
-  const auto go_on = [&](bool centre) {
-    Result closer = run(method, objective, about, result.model, centre, inner, settings);
-    closer.steps += result.steps;
-    closer.epochs += result.epochs;
-    if (converged(closer.status)) result = std::move(closer);
-  };
-  const bool now = at_once || Centred::pays(objective, about, some);
-  if (result.status == Status::stalled && now != at_once) go_on(now);
+  Result result = run(method, objective, about, start, centre, inner, settings);
   // Complementarity stops at a share of the tolerance: a smaller one may be what the bound needs.
   for (int i = 0; i < 3 && result.status == Status::stalled; ++i) {
     if (!small && result.suboptimality.maxCoeff() > 3.0 * settings.tolerance) break;
     inner.tolerance *= 0.1;
-    go_on(now);
+    Result closer = run(method, objective, about, result.model, centre, inner, settings);
+    closer.steps += result.steps;
+    closer.epochs += result.epochs;
+    if (converged(closer.status)) result = std::move(closer);
   }
   return result;
 }

@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -241,4 +243,21 @@ TEST_CASE("labels, weights and regularisation that make no sense are named") {
           LocalObjective(halosvm::Gaussians(Table(means, 0, 2), empty), {nullptr, 1}, nullptr, 1.0,
                          halosvm::make_loss("hinge"), true, {});
         }) == "data must have at least one row and one column");
+}
+
+TEST_CASE("J at w = 0 with the best intercept is what a search by evaluations finds, for every loss") {
+  constexpr Index n = 40;
+  const std::vector<double> zeros(n, 0.0);
+  const halosvm::Gaussians data(Table(zeros.data(), n, 1), halosvm::no_covariances(n, 1));
+  for (const std::string& loss : halosvm::loss_names()) {
+    for (const Index positive : {1, 7, 20, 39}) {
+      CAPTURE(loss);
+      CAPTURE(positive);
+      std::vector<std::int16_t> codes(n, 0);
+      std::fill_n(codes.begin(), positive, std::int16_t{1});
+      const LocalObjective objective(data, {codes.data(), 1}, nullptr, 0.1, halosvm::make_loss(loss), true, {1, {}});
+      const double searched = objective.Objective::value_at_zero()(0);
+      CHECK(oracle::relative_error(objective.value_at_zero()(0), searched) < 1e-12);
+    }
+  }
 }

@@ -145,6 +145,13 @@ def test_rare_class_and_large_errors_end_at_zero_or_certified():
     assert found["objective"][0] / (1 + found["suboptimality"][0]) <= expected["objective"][0]
 
 
+def test_intercept_of_certain_points_that_tell_nothing_is_at_their_kink():
+    X, codes = Gaussians(np.zeros((60, 4))), (np.arange(60) < 3).astype(int)
+    objective = summed(X, codes, [np.arange(30), np.arange(30, 60)])
+    found = minimize(objective, tolerance=1e-3)
+    assert found["objective"][0] == pytest.approx(0.1, rel=1e-12)  # 2 min(p, 1 - p)
+
+
 # ---- parts of one's own --------------------------------------------------------------------------
 
 
