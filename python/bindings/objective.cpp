@@ -51,14 +51,6 @@ void bind_objective(py::module_& module) {
           },
           py::arg("W"), py::arg("b"), py::arg("V"), py::arg("v0"))
       .def(
-          "exact_intercept",
-          [](const PyObjective& self, const Matrix& W) {
-            check_shapes(self.objective, W, W.rows());
-            const py::gil_scoped_release release;
-            return self.objective.exact_intercept(W, Vector::Zero(W.rows()));
-          },
-          py::arg("W"))
-      .def(
           "lower_bound",
           [](const PyObjective& self, const Matrix& W, const Vector& b) {
             check_shapes(self.objective, W, b.size());

@@ -26,7 +26,8 @@ inline void check_shapes(const Objective& objective, const ConstMatrixRef& W, In
   check::same_size("intercept", intercepts, "objective", objective.n_problems(), "problems");
 }
 
-/// Binds what makes an objective a part of a sum: object(W, b, floor) -> Evaluation, object.moments() -> Moments.
+/// Binds what makes an objective a part of a sum: object(W, b, floor) -> Evaluation, object.moments() -> Moments;
+/// and the best intercepts.
 template <class Held>
 void bind_part(py::class_<Held>& held) {
   held.def(
@@ -39,6 +40,14 @@ void bind_part(py::class_<Held>& held) {
             return out;
           },
           py::arg("W"), py::arg("b"), py::arg("floor") = 0.0)
+      .def(
+          "exact_intercept",
+          [](const Held& self, const Matrix& W) {
+            check_shapes(self.objective, W, W.rows());
+            const py::gil_scoped_release release;
+            return self.objective.exact_intercept(W, Vector::Zero(W.rows()), 0.0);
+          },
+          py::arg("W"))
       .def("moments", [](const Held& self) {
         const py::gil_scoped_release release;
         return self.objective.moments();

@@ -40,10 +40,12 @@ def test_fit_of_named_problem_ends_certified_and_its_certificate_is_true(name):
 
 
 # Of 200,000 other problems: values of J that cancel in w'Sw had been compared (the first four), and
-# the complementarity that the tolerance asks for had been too large for its bound.
+# the complementarity that the tolerance asks for had been too large for its bound, and of the last
+# two the intercept of the best model rounds badly.
 ONCE_STALLED = (
     "any_C/23297 rank_1_exact/21823 rare/23677 extreme/20078 "
-    "rare/22163 wide/21021 units/20845 offset_certain/24060"
+    "rare/22163 wide/21021 units/20845 offset_certain/24060 "
+    "offset_certain/40005 offset_certain/40021"
 )
 
 

@@ -192,15 +192,16 @@ def test_lower_bound_of_smooth_losses_is_true_everywhere_and_tight_at_the_optimu
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("positive", [2, 30])
-def test_bound_of_a_search_that_was_ended_early_is_true(make_gaussians, loss, positive):
+@pytest.mark.parametrize("lam", [LAM, 100.0])
+def test_bound_of_a_search_that_was_ended_early_is_true(make_gaussians, loss, positive, lam):
     # The classes are uneven and the starts bad, so that the slope in b is far from 0.
     X, _ = make_gaussians("diagonal")
     y = np.where(np.arange(60) < positive, 1, -1)
-    best = lowest(X, y, loss)
-    objective = _core.Objective(X.core_view(), (y > 0).astype(np.int16), 1, None, LAM, loss=loss)
+    best = lowest(X, y, loss, lam=lam)
+    objective = _core.Objective(X.core_view(), (y > 0).astype(np.int16), 1, None, lam, loss=loss)
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        start = {"coef": rng.normal(size=(1, 4)), "intercept": 3.0 * rng.normal(size=1)}
+        start = {"coef": rng.normal(size=(1, 4)) / lam, "intercept": 3.0 * rng.normal(size=1)}
         for passes in range(1, 9):
             options = {"max_iterations": passes, "tolerance": 0.0, **start}
             result = _core.minimize_lbfgs(objective, **options)

@@ -145,6 +145,19 @@ def test_rare_class_and_large_errors_end_at_zero_or_certified():
     assert found["objective"][0] / (1 + found["suboptimality"][0]) <= expected["objective"][0]
 
 
+@pytest.mark.parametrize("loss", _core.loss_names())
+@pytest.mark.parametrize("positive", [1, 3, 40])
+def test_intercept_of_a_sum_is_as_good_as_that_of_the_whole(make_gaussians, kind, loss, positive):
+    X, _ = make_gaussians(kind, n=80)
+    codes = (np.arange(80) < positive).astype(int)
+    total = whole(X, codes, loss=loss)
+    together = summed(X, codes, [np.arange(0, 30), np.arange(30, 80)], loss=loss)
+    for size in (0.0, 1e-3, 1.0, 100.0):
+        w = size * np.random.default_rng(0).normal(size=(1, 4))
+        values = [total(w, part.exact_intercept(w)).value[0] for part in (total, together)]
+        assert values[1] == pytest.approx(values[0], rel=1e-12), size
+
+
 def test_intercept_of_certain_points_that_tell_nothing_is_at_their_kink():
     X, codes = Gaussians(np.zeros((60, 4))), (np.arange(60) < 3).astype(int)
     objective = summed(X, codes, [np.arange(30), np.arange(30, 60)])
