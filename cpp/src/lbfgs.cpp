@@ -87,8 +87,7 @@ class Lbfgs {
     result.objective = best_value_;
     result.lower_bound = lower_.cwiseMax(0.0);
     judge(settings_, result);
-    if (floor_ > 0.0 ||
-        result.status != Status::converged) {  // what was evaluated is not J, or not with the best intercept
+    if (floor_ > 0.0 || result.status != Status::converged) {  // J, or the best intercept, is still to be evaluated
       result.model.intercept = objective_.exact_intercept(best_coef_, best_intercept_, 0.0);
       certify(objective_, Vector(result.lower_bound), settings_, result);
     }

@@ -115,13 +115,10 @@ Result apply(Method& method, const LocalObjective& objective, const LinearModel&
   return result;
 }
 
-Result minimize_by_evaluations(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  check_start(objective, start);
-  const Moments about = objective.moments();
-  BatchSettings inner = settings;
-  inner.tolerance *= 0.9;  // rounding takes the rest
-  Result result = run_lbfgs_anywhere(objective, about, start, inner);
+namespace {
 
+/// Takes w = 0 for the problems where that is better.
+void take_zero_by_evaluations(const Objective& objective, Result& result) {
   LinearModel zero(objective.n_problems(), objective.n_features());
   zero.intercept = objective.exact_intercept(zero.coef, zero.intercept, 0.0);
   Evaluation at(objective.n_problems(), objective.n_features());
@@ -132,7 +129,21 @@ Result minimize_by_evaluations(const Objective& objective, const LinearModel& st
     result.model.coef.row(k).setZero();
     result.model.intercept(k) = zero.intercept(k);
   }
+}
+
+}  // namespace
+
+Result minimize_by_evaluations(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check_start(objective, start);
+  const Moments about = objective.moments();
+  BatchSettings inner = settings;
+  inner.tolerance *= 0.9;  // rounding takes the rest
+  Result result = run_lbfgs_anywhere(objective, about, start, inner);
+
+  // A certified model is not worse than w = 0 by more than the tolerance; each evaluation may go to other machines.
+  if (!converged(result.status)) take_zero_by_evaluations(objective, result);
   const Rounding rounding(objective, about);
+  Evaluation at(objective.n_problems(), objective.n_features());
   objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
   Vector error(objective.n_problems());
   for (Index k = 0; k < objective.n_problems(); ++k) {
