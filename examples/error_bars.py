@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from halosvm import demo
+from halosvm.commands import demo
 
 if __name__ == "__main__":
     setup = demo.Setup()

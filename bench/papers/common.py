@@ -20,8 +20,8 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from halosvm import Covariances, Gaussians, UncertainKernelSVC, UncertainSVC
-from halosvm.centring import column_scales
-from halosvm.demo.statistics import paired_p, standard_error, verdict
+from halosvm.commands.demo.statistics import paired_p, standard_error, verdict
+from halosvm.gaussians.centring import column_scales
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

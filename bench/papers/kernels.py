@@ -33,8 +33,9 @@ from loaders import Clips, ionosphere, speakers
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from halosvm import Gaussians, UncertainKernelSVC, demo
-from halosvm.centring import column_scales
+from halosvm import Gaussians, UncertainKernelSVC
+from halosvm.commands import demo
+from halosvm.gaussians.centring import column_scales
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

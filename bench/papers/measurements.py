@@ -34,7 +34,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from halosvm import EmpiricalBayes, Gaussians, UncertainKernelSVC, UncertainSVC
-from halosvm.demo import measurements
+from halosvm.commands.demo import measurements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

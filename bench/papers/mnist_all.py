@@ -21,7 +21,7 @@ from loaders import digits
 from mnist import STD
 
 from halosvm import UncertainSVC
-from halosvm.benchmark.memory import resident
+from halosvm.commands.benchmark.memory import resident
 from halosvm.uncertainty import image_transform
 
 TOL = 1e-6

@@ -14,9 +14,9 @@ import numpy as np
 from common import Options, draw, format_columns, run_script
 
 from halosvm import Gaussians, UncertainSVC
-from halosvm.benchmark import plot, report, sampling
-from halosvm.benchmark.data import make_toy
-from halosvm.benchmark.settings import Settings
+from halosvm.commands.benchmark import plot, report, sampling
+from halosvm.commands.benchmark.data import make_toy
+from halosvm.commands.benchmark.settings import Settings
 
 CLOSE = 2.0  # degrees
 PAPER = {"2-d": "1.7 degrees at N = 1,000", "3-d": "1.7 degrees at N = 50,000"}

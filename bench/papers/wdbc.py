@@ -21,7 +21,8 @@ from common import (
 )
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from halosvm import Gaussians, demo
+from halosvm import Gaussians
+from halosvm.commands import demo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,9 +34,9 @@ void bind_summed_objective(py::module_& module);
 /// A C-contiguous, aligned float64 array; pybind11 converts anything else.
 using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// The caller's array itself, seen as a table of rows x (all other sizes): no copy, read-only arrays included.
+/// The caller's array itself, seen as an array of rows x (all other sizes): no copy, read-only arrays included.
 /// \throws py::type_error for an array that is not C-contiguous, aligned, native float32 or float64.
-inline Table table_of(const py::array& array, const std::string& argument, Index rows, bool squared = false) {
+inline ArrayView view_of(const py::array& array, const std::string& argument, Index rows, bool squared = false) {
   const bool in_place =
       (array.flags() & py::array::c_style) != 0 && (array.flags() & py::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
   const Index cols = rows > 0 ? static_cast<Index>(array.size()) / rows : 0;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "halosvm/check.hpp"
+#include "halosvm/core/check.hpp"
 
 namespace halosvm::bindings {
 

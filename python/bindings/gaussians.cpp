@@ -11,31 +11,31 @@ PyCovariances zero(Index n_samples, Index n_features) {
 
 PyCovariances isotropic(const py::array& values, Index n_features, bool squared) {
   require_ndim(values, "variances", 1);
-  const Table table = table_of(values, "variances", values.shape(0), squared);
-  return {std::make_shared<IsotropicCovariances>(table, n_features), {values}};
+  const ArrayView view = view_of(values, "variances", values.shape(0), squared);
+  return {std::make_shared<IsotropicCovariances>(view, n_features), {values}};
 }
 
 PyCovariances diagonal(const py::array& values, bool squared) {
   require_ndim(values, "variances", 2);
-  return {std::make_shared<DiagonalCovariances>(table_of(values, "variances", values.shape(0), squared)), {values}};
+  return {std::make_shared<DiagonalCovariances>(view_of(values, "variances", values.shape(0), squared)), {values}};
 }
 
 PyCovariances low_rank(const py::array& factors, Index n_features, const py::object& offsets,
                        const py::object& diagonal_values) {
-  Table variances;
+  ArrayView variances;
   std::vector<py::object> owners{factors};
   if (!diagonal_values.is_none()) {
     const auto array = py::cast<py::array>(diagonal_values);
     require_ndim(array, "diagonal", 2);
-    variances = table_of(array, "diagonal", array.shape(0));
+    variances = view_of(array, "diagonal", array.shape(0));
     owners.push_back(array);
   }
   if (offsets.is_none()) {
     require_ndim(factors, "factors", 3);
     const Index n_samples = factors.shape(0);
-    const Table table = table_of(factors, "factors", n_samples * factors.shape(1));
+    const ArrayView view = view_of(factors, "factors", n_samples * factors.shape(1));
     // An array without rank columns has no size to derive the columns from; n_samples rows of none say the same.
-    return {std::make_shared<LowRankCovariances>(table, n_samples, n_features, variances), std::move(owners)};
+    return {std::make_shared<LowRankCovariances>(view, n_samples, n_features, variances), std::move(owners)};
   }
   require_ndim(factors, "factors", 1);
   const auto cumulative = py::cast<py::array_t<Index, py::array::c_style>>(offsets);
@@ -43,23 +43,23 @@ PyCovariances low_rank(const py::array& factors, Index n_features, const py::obj
   const Index n_samples = cumulative.size() - 1;
   if (n_samples < 0) throw py::value_error("offsets is empty; it has one more entry than there are examples");
   owners.push_back(cumulative);
-  const Table table = table_of(factors, "factors", 1);
-  return {std::make_shared<LowRankCovariances>(table, cumulative.data(), n_samples, n_features, variances),
+  const ArrayView view = view_of(factors, "factors", 1);
+  return {std::make_shared<LowRankCovariances>(view, cumulative.data(), n_samples, n_features, variances),
           std::move(owners)};
 }
 
 PyCovariances full(const py::array& values) {
   require_ndim(values, "covariances", 3);
   const Index n_samples = values.shape(0);
-  const Table table = table_of(values, "covariances", n_samples * values.shape(1));
-  return {std::make_shared<FullCovariances>(table, n_samples), {values}};
+  const ArrayView view = view_of(values, "covariances", n_samples * values.shape(1));
+  return {std::make_shared<FullCovariances>(view, n_samples), {values}};
 }
 
 PyGaussians gaussians(const py::array& means, const PyCovariances& covariances) {
   require_ndim(means, "means", 2);
   std::vector<py::object> owners = covariances.owners;
   owners.push_back(means);
-  return {Gaussians(table_of(means, "means", means.shape(0)), covariances.view), std::move(owners)};
+  return {Gaussians(view_of(means, "means", means.shape(0)), covariances.view), std::move(owners)};
 }
 
 PyMixtures mixtures(const PyGaussians& components, const py::array_t<Index, py::array::c_style>& offsets,

@@ -7,11 +7,11 @@ void bind_linear_model(py::module_& module) {
       "decision_function",
       [](const py::array& means, const Matrix& coef, const Vector& intercept, int n_threads) {
         require_ndim(means, "X", 2);
-        const Table table = table_of(means, "X", means.shape(0));
-        Matrix out(table.rows(), coef.rows());
+        const ArrayView view = view_of(means, "X", means.shape(0));
+        Matrix out(view.rows(), coef.rows());
         {
           const py::gil_scoped_release release;
-          decision_function(model_of(coef, intercept), table, out, interruptible(n_threads));
+          decision_function(model_of(coef, intercept), view, out, interruptible(n_threads));
         }
         return out;
       },

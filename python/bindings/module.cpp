@@ -1,4 +1,4 @@
-// Table of contents of halosvm._core, compiled as halosvm._core_<isa> once for each instruction set.
+// ArrayView of contents of halosvm._core, compiled as halosvm._core_<isa> once for each instruction set.
 
 #include "bindings.hpp"
 

@@ -1,5 +1,5 @@
 #include "bindings.hpp"
-#include "halosvm/normal.hpp"
+#include "halosvm/core/normal.hpp"
 
 namespace halosvm::bindings {
 

@@ -4,7 +4,7 @@
 
 #include "bindings.hpp"
 
-#include "halosvm/check.hpp"
+#include "halosvm/core/check.hpp"
 
 #include <utility>
 

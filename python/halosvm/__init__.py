@@ -4,18 +4,18 @@ Every training example is a Gaussian, a mean with a covariance, instead of a poi
 """
 
 from halosvm import reference, uncertainty
-from halosvm.calibration import PlattScaling
-from halosvm.config import show_config
-from halosvm.covariances import Covariances
-from halosvm.gaussians import Gaussians
-from halosvm.gram import expected_kernel
-from halosvm.isotropic_kernel_svc import IsotropicKernelSVC
-from halosvm.kernel_svc import UncertainKernelSVC
-from halosvm.kernels import median_gamma
+from halosvm.core.config import show_config
+from halosvm.files.model_file import load_model, save_model
+from halosvm.gaussians.covariances import Covariances
+from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.mixtures import GaussianMixtures
+from halosvm.kernel.expected_kernel import median_gamma
+from halosvm.kernel.gram import expected_kernel
+from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
+from halosvm.kernel.kernel_svc import UncertainKernelSVC
+from halosvm.linear.calibration import PlattScaling
+from halosvm.linear.svc import UncertainSVC
 from halosvm.maps import EmpiricalBayes
-from halosvm.mixtures import GaussianMixtures
-from halosvm.model_file import load_model, save_model
-from halosvm.svc import UncertainSVC
 
 __version__ = "0.1.0"
 

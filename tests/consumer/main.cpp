@@ -41,8 +41,8 @@ void fit_and_print(const Examples& examples) {
   const auto n = static_cast<halosvm::Index>(examples.labels.size());
   const bool are_stds = true;  // the table reads them as variances
   const auto covariances =
-      std::make_shared<halosvm::DiagonalCovariances>(halosvm::Table(examples.stds.data(), n, n_features, are_stds));
-  const halosvm::Gaussians data(halosvm::Table(examples.means.data(), n, n_features), covariances);
+      std::make_shared<halosvm::DiagonalCovariances>(halosvm::ArrayView(examples.stds.data(), n, n_features, are_stds));
+  const halosvm::Gaussians data(halosvm::ArrayView(examples.means.data(), n, n_features), covariances);
   data.check("means", {});
   covariances->check("stds", {});
 

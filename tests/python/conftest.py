@@ -18,32 +18,33 @@ DATA = Path(__file__).parent / "data"
 
 # Files whose tests compare what the compiled core computes: those to run with each build of it.
 COMPUTING = (
-    "calibration",
-    "core_loss",
-    "core_normal",
-    "core_objective",
-    "core_sgd",
-    "core_solver_runs",
-    "core_solvers",
-    "decision_std",
-    "isotropic_kernel_svc",
-    "kernel_extremes",
-    "kernel_svc",
-    "kernels",
-    "large_spreads",
-    "level2",
-    "libsvm",
-    "mixtures",
-    "subspace",
-    "svc",
-    "wide_data",
+    "core/normal",
+    "gaussians/mixtures",
+    "gaussians/subspace",
+    "kernel/isotropic_kernel_svc",
+    "kernel/kernel_extremes",
+    "kernel/kernel_svc",
+    "kernel/kernels",
+    "kernel/level2",
+    "linear/calibration",
+    "linear/decision_std",
+    "linear/libsvm",
+    "linear/svc",
+    "loss/loss",
+    "objective/objective",
+    "solver/large_spreads",
+    "solver/sgd",
+    "solver/solver_runs",
+    "solver/solvers",
+    "solver/wide_data",
 )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    paths = {Path(__file__).with_name(f"test_{name}.py") for name in COMPUTING}
-    missing = [path.name for path in paths if not path.exists()]
+    files = (name.split("/") for name in COMPUTING)
+    paths = {Path(__file__).parent / folder / f"test_{name}.py" for folder, name in files}
+    missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise pytest.UsageError(f"COMPUTING names files that do not exist: {missing}")
     for item in items:

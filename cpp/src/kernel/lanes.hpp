@@ -2,8 +2,8 @@
 /// Logarithm and exponential without branches and library calls, and eight pairs side by side.
 #pragma once
 
-#include "halosvm/normal.hpp"
-#include "halosvm/types.hpp"
+#include "halosvm/core/normal.hpp"
+#include "halosvm/core/types.hpp"
 
 #include <cstdint>
 

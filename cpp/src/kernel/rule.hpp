@@ -2,8 +2,8 @@
 /// How one tile of a Gram matrix is computed: a rule for each way in which two kinds of covariances combine.
 #pragma once
 
-#include "block.hpp"
-#include "halosvm/kernel.hpp"
+#include "kernel/batch.hpp"
+#include "halosvm/kernel/kernel.hpp"
 
 #include <memory>
 

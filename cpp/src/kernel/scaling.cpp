@@ -1,8 +1,8 @@
 // Parameters of a kernel come in, features in which its bandwidth is 1 and its rule go out.
 
-#include "scaling.hpp"
+#include "kernel/scaling.hpp"
 
-#include "halosvm/check.hpp"
+#include "halosvm/core/check.hpp"
 
 #include <cmath>
 #include <vector>

@@ -2,8 +2,8 @@
 /// From the parameters of a kernel to features in which its bandwidth is 1, and to its rule.
 #pragma once
 
-#include "halosvm/kernel.hpp"
-#include "rule.hpp"
+#include "halosvm/kernel/kernel.hpp"
+#include "kernel/rule.hpp"
 
 namespace halosvm::kernels {
 

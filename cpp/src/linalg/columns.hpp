@@ -2,7 +2,7 @@
 /// Column-major matrices, which the decompositions work on. What comes in and what goes out of linalg/ are these.
 #pragma once
 
-#include "halosvm/types.hpp"
+#include "halosvm/core/types.hpp"
 
 namespace halosvm {
 

@@ -2,7 +2,7 @@
 
 #include "linalg/leading_eigenpairs.hpp"
 
-#include "halosvm/subspace.hpp"
+#include "halosvm/gaussians/subspace.hpp"
 #include "linalg/inverse_iteration.hpp"
 #include "linalg/orthonormal_columns.hpp"
 

@@ -2,7 +2,7 @@
 /// The leading eigenvectors of one symmetric positive semi-definite matrix, as many as hold a fraction of its trace.
 #pragma once
 
-#include "halosvm/parallel.hpp"
+#include "halosvm/core/parallel.hpp"
 #include "linalg/eigen.hpp"
 
 namespace halosvm::linalg {

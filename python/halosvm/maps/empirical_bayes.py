@@ -13,11 +13,11 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from halosvm import _core
-from halosvm.covariances import Covariances
-from halosvm.gaussians import Gaussians
-from halosvm.mixtures import GaussianMixtures
-from halosvm.parameters import require_count, require_number, thread_count
-from halosvm.user_warning import warn_user
+from halosvm.checks.parameters import require_count, require_number, thread_count
+from halosvm.core.user_warning import warn_user
+from halosvm.gaussians.covariances import Covariances
+from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .fitting import Fitter
 from .population_model import PopulationModel

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from halosvm import _core
-from halosvm.parameters import thread_count
+from halosvm.checks.parameters import thread_count
 
 from .measurements import robust_scale
 from .populations import DIAGONAL, Form, drawn_start, given_start
@@ -20,7 +20,7 @@ from .populations import DIAGONAL, Form, drawn_start, given_start
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halosvm.gaussians import Gaussians
+    from halosvm.gaussians.gaussians import Gaussians
 
     from .empirical_bayes import EmpiricalBayes
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm import reading, units
-from halosvm.covariances import Covariances
-from halosvm.error_arguments import read_errors
-from halosvm.gaussians import Gaussians
+from halosvm.checks import reading, units
+from halosvm.checks.error_arguments import read_errors
+from halosvm.gaussians.covariances import Covariances
+from halosvm.gaussians.gaussians import Gaussians
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halosvm.frames import Labels
-    from halosvm.units import FeatureUnits
+    from halosvm.checks.frames import Labels
+    from halosvm.checks.units import FeatureUnits
 
     Array = NDArray[np.float64]
     FloatArray = NDArray[np.floating[Any]]

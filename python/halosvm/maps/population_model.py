@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from halosvm import _core, frames, units
-from halosvm.estimator import GaussianEstimator
-from halosvm.gaussians import Gaussians, as_gaussians
-from halosvm.mixtures import GaussianMixtures
-from halosvm.parameters import require_count, thread_count
-from halosvm.reading import as_float_array, needs_own_reading
+from halosvm import _core
+from halosvm.checks import frames, units
+from halosvm.checks.estimator import GaussianEstimator
+from halosvm.checks.parameters import require_count, thread_count
+from halosvm.checks.reading import as_float_array, needs_own_reading
+from halosvm.gaussians.gaussians import Gaussians, as_gaussians
+from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .measurements import unmasked, with_errors
 from .populations import form_of
@@ -24,7 +25,7 @@ from .populations import form_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from halosvm.covariances import Covariances
+    from halosvm.gaussians.covariances import Covariances
 
     Array = NDArray[np.float64]
 

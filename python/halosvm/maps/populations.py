@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.cluster import KMeans
 
-from halosvm import _core, reading
-from halosvm.covariances import Covariances
+from halosvm import _core
+from halosvm.checks import reading
+from halosvm.gaussians.covariances import Covariances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

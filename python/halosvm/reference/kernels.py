@@ -23,8 +23,8 @@ from .losses import Array
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from halosvm.gaussians import Gaussians
-    from halosvm.mixtures import GaussianMixtures
+    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.mixtures import GaussianMixtures
 
 
 class _Parts(NamedTuple):

@@ -28,8 +28,8 @@ from .losses import LOSSES, MARGINS, Array, curvature, expected_hinge, ratio
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from halosvm.covariances import Covariances
-    from halosvm.gaussians import Gaussians
+    from halosvm.gaussians.covariances import Covariances
+    from halosvm.gaussians.gaussians import Gaussians
 
 Rows = NDArray[np.int64] | slice | None
 Known = Array | None  # the shared product of a vector, where the caller has it already
@@ -170,7 +170,7 @@ def exact_intercept(
 def suboptimality_bound(
     X: Gaussians, y: Array, w: Array, b: float, lam: float, weights: Weights = None, loss: str = GSU
 ) -> tuple[float, float]:
-    """Return J and a bound on J - min J: |grad_w J|^2/(2 lam) or J when b is the exact bias.
+    """Return J and a bound on J - min J: |grad_w J|^2/(2 lam) or J when b is the exact intercept.
 
     For any b it is the duality gap of theta = psi_m and (psi_s/s) S w, once sum_i c_i y_i theta_i
     is made 0: samples at the kink m = s = 0 may take any theta in [0, 1] and are used first; then
@@ -229,7 +229,7 @@ def sgd(
     `batch_size` rows (all rows, once each, if there are no more), and then |w| <= 1/sqrt(lam).
     averaging "none": eta = 1/(lam t), returns the last iterate; "weighted": means centred on
     xbar = sum_i c_i x_i, eta = 1/(lam (t + t0)), t0 = sum_i c_i (|x_i - xbar|^2 + 1 + tr S_i)/lam,
-    returns the average of w weighted by t, and its exact bias.
+    returns the average of w weighted by t, and its exact intercept.
     """
     c = scaled = _normalised(weights, y)
     n_samples, n_features = X.mean.shape

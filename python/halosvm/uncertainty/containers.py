@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm import covariance_arrays as arrays
-from halosvm import reading, units
-from halosvm.covariances import Covariances
+from halosvm.checks import reading, units
+from halosvm.gaussians import covariance_arrays as arrays
+from halosvm.gaussians.covariances import Covariances
 
 if TYPE_CHECKING:
-    from halosvm.reading import FloatArray
+    from halosvm.checks.reading import FloatArray
 
 # The power that turns the unit of an uncertainty into that of its standard deviation.
 _ROOTS = {"std": 1, "var": 0.5, "ivar": -0.5}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy.fft
 
-from halosvm import reading
-from halosvm.covariances import Covariances
-from halosvm.gaussians import Gaussians
+from halosvm.checks import reading
+from halosvm.gaussians.covariances import Covariances
+from halosvm.gaussians.gaussians import Gaussians
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

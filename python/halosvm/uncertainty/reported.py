@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from halosvm import reading, units
-from halosvm.centring import centred
-from halosvm.covariance_kinds import storage_of
-from halosvm.covariances import Covariances
-from halosvm.frames import Labels, labels_of, paired
-from halosvm.gaussians import as_gaussians
+from halosvm.checks import reading, units
+from halosvm.checks.frames import Labels, labels_of, paired
+from halosvm.gaussians.centring import centred
+from halosvm.gaussians.covariance_kinds import storage_of
+from halosvm.gaussians.covariances import Covariances
+from halosvm.gaussians.gaussians import as_gaussians
 from halosvm.uncertainty import containers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from halosvm.gaussians import Gaussians
-    from halosvm.reading import FloatArray
-    from halosvm.units import FeatureUnits
+    from halosvm.checks.reading import FloatArray
+    from halosvm.checks.units import FeatureUnits
+    from halosvm.gaussians.gaussians import Gaussians
 
 
 def standard_errors(

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halosvm import units
-from halosvm.centring import centred
-from halosvm.covariances import Covariances
-from halosvm.frames import Labels, common_names, feature_names_of
-from halosvm.gaussians import as_gaussians
-from halosvm.sample_covariances import as_bags, split_by_group
+from halosvm.checks import units
+from halosvm.checks.frames import Labels, common_names, feature_names_of
+from halosvm.gaussians.centring import centred
+from halosvm.gaussians.covariances import Covariances
+from halosvm.gaussians.gaussians import as_gaussians
+from halosvm.gaussians.sample_covariances import as_bags, split_by_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import ArrayLike
 
-    from halosvm.gaussians import Gaussians
-    from halosvm.sample_covariances import BagKind, Of, Shrinkage
+    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.sample_covariances import BagKind, Of, Shrinkage
 
 
 def from_samples(

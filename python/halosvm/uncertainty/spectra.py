@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm import reading
-from halosvm.parameters import require_number
+from halosvm.checks import reading
+from halosvm.checks.parameters import require_number
 from halosvm.uncertainty.samples import from_samples
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from halosvm.gaussians import Gaussians
-    from halosvm.sample_covariances import BagKind, Of, Shrinkage
+    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.sample_covariances import BagKind, Of, Shrinkage
 
     Array = NDArray[np.float64]
     Band = tuple[str, float, float]

@@ -12,8 +12,8 @@
 
 namespace oracle {
 
+using halosvm::ArrayView;
 using halosvm::Covariances;
-using halosvm::Table;
 
 /// A batch of covariances that owns its numbers.
 struct Batch {
@@ -22,10 +22,10 @@ struct Batch {
   std::shared_ptr<const Covariances> covariances;
   std::vector<std::shared_ptr<void>> storage;
 
-  /// Takes ownership of numbers that a table or the offsets point to.
+  /// Takes ownership of numbers that a view or the offsets point to.
   template <class T>
   const T* keep(std::vector<T> numbers) {
-    numbers.reserve(1);  // so that no table has a null pointer
+    numbers.reserve(1);  // so that no view has a null pointer
     auto owned = std::make_shared<std::vector<T>>(std::move(numbers));
     storage.push_back(owned);
     return owned->data();
@@ -48,7 +48,7 @@ class BatchMaker {
     Batch batch = begin(squared ? "isotropic std" : "isotropic variance");
     const std::vector<T> t = variances(n_, 1);
     for (Index i = 0; i < n_; ++i) batch.dense[at(i)] = read(t[at(i)], squared) * Matrix::Identity(d_, d_);
-    batch.covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(batch.keep(t), n_, 1, squared), d_);
+    batch.covariances = std::make_shared<halosvm::IsotropicCovariances>(ArrayView(batch.keep(t), n_, 1, squared), d_);
     return batch;
   }
 
@@ -74,7 +74,7 @@ class BatchMaker {
       }
     }
     batch.covariances =
-        std::make_shared<halosvm::FullCovariances>(Table(batch.keep(std::move(numbers)), n_ * d_, d_), n_);
+        std::make_shared<halosvm::FullCovariances>(ArrayView(batch.keep(std::move(numbers)), n_ * d_, d_), n_);
     return batch;
   }
 
@@ -84,9 +84,9 @@ class BatchMaker {
   Batch low_rank(Index rank, Extra extra) {
     Batch batch = begin("low rank " + std::to_string(rank));
     const std::vector<T> factors = factor_numbers(batch, std::vector<Index>(at(n_), rank));
-    const Table diagonal = extra_diagonal(batch, extra);
+    const ArrayView diagonal = extra_diagonal(batch, extra);
     batch.covariances =
-        std::make_shared<halosvm::LowRankCovariances>(Table(batch.keep(factors), n_ * d_, rank), n_, d_, diagonal);
+        std::make_shared<halosvm::LowRankCovariances>(ArrayView(batch.keep(factors), n_ * d_, rank), n_, d_, diagonal);
     return batch;
   }
 
@@ -100,9 +100,9 @@ class BatchMaker {
       offsets.push_back(offsets.back() + ranks.back());
     }
     const std::vector<T> factors = factor_numbers(batch, ranks);
-    const Table diagonal = extra_diagonal(batch, extra);
+    const ArrayView diagonal = extra_diagonal(batch, extra);
     const Index size = offsets.back() * d_;
-    batch.covariances = std::make_shared<halosvm::LowRankCovariances>(Table(batch.keep(factors), 1, size),
+    batch.covariances = std::make_shared<halosvm::LowRankCovariances>(ArrayView(batch.keep(factors), 1, size),
                                                                       batch.keep(std::move(offsets)), n_, d_, diagonal);
     return batch;
   }
@@ -142,13 +142,13 @@ class BatchMaker {
     return out;
   }
 
-  Table add_diagonal(Batch& batch, bool squared) {
+  ArrayView add_diagonal(Batch& batch, bool squared) {
     const std::vector<T> numbers = variances(n_, d_);
     for (Index i = 0; i < n_ * d_; ++i) batch.dense[at(i / d_)](i % d_, i % d_) += read(numbers[at(i)], squared);
     return {batch.keep(numbers), n_, d_, squared};
   }
 
-  Table extra_diagonal(Batch& batch, Extra extra) {
+  ArrayView extra_diagonal(Batch& batch, Extra extra) {
     if (extra == Extra::none) return {};
     batch.name += extra == Extra::stds ? " + diagonal std" : " + diagonal variance";
     return add_diagonal(batch, extra == Extra::stds);

@@ -2,7 +2,7 @@
 /// Gradients of an objective as values, and how far they lie apart.
 #pragma once
 
-#include "halosvm/local_objective.hpp"
+#include "halosvm/objective/local_objective.hpp"
 #include "oracle/problem.hpp"
 
 #include <algorithm>

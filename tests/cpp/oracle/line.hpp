@@ -16,10 +16,10 @@
 
 namespace oracle {
 
+using halosvm::ArrayView;
 using halosvm::Index;
 using halosvm::LocalObjective;
 using halosvm::Matrix;
-using halosvm::Table;
 using halosvm::Vector;
 
 /// One example as the intercept sees it: for w = 1 and one feature, x = score and s = the standard deviation.
@@ -51,8 +51,8 @@ class Line {
     const auto n = static_cast<Index>(scores_.size());
     halosvm::Execution execution;
     execution.n_threads = n_threads;
-    const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(Table(stds_.data(), n, 1, true), 1);
-    const LocalObjective objective(halosvm::Gaussians(Table(scores_.data(), n, 1), covariances), {codes_.data(), 1},
+    const auto covariances = std::make_shared<halosvm::IsotropicCovariances>(ArrayView(stds_.data(), n, 1, true), 1);
+    const LocalObjective objective(halosvm::Gaussians(ArrayView(scores_.data(), n, 1), covariances), {codes_.data(), 1},
                                    weights_.data(), 1.0, loss, true, execution);
     return objective.exact_intercept(Matrix::Ones(1, 1), Vector::Constant(1, guess))(0);
   }

@@ -48,7 +48,7 @@ struct Problem {
     return objective(execution);
   }
   halosvm::LocalObjective objective(const halosvm::Execution& execution) const {
-    return {halosvm::Gaussians(Table(X.data(), n(), d()), batch.covariances),
+    return {halosvm::Gaussians(ArrayView(X.data(), n(), d()), batch.covariances),
             {codes.data(), n_problems},
             weights.empty() ? nullptr : weights.data(),
             lam,

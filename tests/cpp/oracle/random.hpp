@@ -2,7 +2,7 @@
 /// Test data that are the same with every standard library, whose own distributions differ.
 #pragma once
 
-#include "halosvm/types.hpp"
+#include "halosvm/core/types.hpp"
 
 #include <cmath>
 #include <cstdint>

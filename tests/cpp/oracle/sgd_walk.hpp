@@ -2,7 +2,7 @@
 /// Stochastic gradient descent step by step in extended precision, for one problem with dense covariances.
 #pragma once
 
-#include "halosvm/sgd.hpp"
+#include "halosvm/solver/sgd.hpp"
 #include "oracle/problem.hpp"
 
 #include <algorithm>

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from halosvm import EmpiricalBayes, Gaussians, UncertainSVC, load_model, save_model
-from halosvm.cli import main
-from halosvm.model_file import ModelFileError
+from halosvm.commands.cli import main
+from halosvm.files.model_file import ModelFileError
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 /// The expected hinge E max(0, m + s Z), Z ~ N(0, 1): the loss of SVM-GSU (Tzelepis, Mezaris and Patras, 2018, eq. 6).
 #pragma once
 
-#include "halosvm/loss.hpp"
-#include "halosvm/normal.hpp"
+#include "halosvm/loss/loss.hpp"
+#include "halosvm/core/normal.hpp"
 
 namespace halosvm {
 

@@ -5,7 +5,7 @@
 /// normal laws: so the loss is a mixture of three expected hinges of wider spreads, off by at most 4e-5.
 #pragma once
 
-#include "halosvm/loss.hpp"
+#include "halosvm/loss/loss.hpp"
 #include "halosvm/loss/expected_hinge.hpp"
 
 #include <cmath>

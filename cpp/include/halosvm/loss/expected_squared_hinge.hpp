@@ -2,8 +2,8 @@
 /// The expected squared hinge E max(0, m + s Z)^2, Z ~ N(0, 1): smooth everywhere, also at s = 0 (spec K.2).
 #pragma once
 
-#include "halosvm/loss.hpp"
-#include "halosvm/normal.hpp"
+#include "halosvm/loss/loss.hpp"
+#include "halosvm/core/normal.hpp"
 
 namespace halosvm {
 

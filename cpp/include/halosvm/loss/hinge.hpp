@@ -2,7 +2,7 @@
 /// The hinge loss max(0, m): the plain support vector machine, blind to the spread.
 #pragma once
 
-#include "halosvm/loss.hpp"
+#include "halosvm/loss/loss.hpp"
 
 namespace halosvm {
 

@@ -4,7 +4,7 @@
 /// value that is missing.
 #pragma once
 
-#include "halosvm/gaussians.hpp"
+#include "halosvm/gaussians/gaussians.hpp"
 
 #include <cstdint>
 #include <functional>

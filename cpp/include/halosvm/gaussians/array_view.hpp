@@ -1,0 +1,81 @@
+/// \file
+/// A read-only, row-major array of numbers that the caller owns, in float32 or float64, seen as float64 block by block.
+/// Every array of the data enters through here, so nothing above knows of storage types.
+#pragma once
+
+#include "halosvm/core/parallel.hpp"
+#include "halosvm/core/types.hpp"
+
+#include <string>
+
+namespace halosvm {
+
+/// The rows a block consists of: a run of consecutive rows, or a list of row numbers.
+struct Rows {
+  Index begin = 0;
+  Index count = 0;
+  const Index* indices = nullptr;  ///< when given, row k of the block is indices[k] and begin is unused
+
+  Index operator[](Index k) const { return indices != nullptr ? indices[k] : begin + k; }
+};
+
+class ArrayView {
+ public:
+  ArrayView() = default;
+  /// \param data rows x cols numbers, row-major, which must outlive the view.
+  /// \param squared the numbers are square roots: they are read as their squares (standard deviations as variances).
+  ArrayView(const double* data, Index rows, Index cols, bool squared = false);
+  ArrayView(const float* data, Index rows, Index cols, bool squared = false);
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  bool empty() const { return rows_ == 0 || cols_ == 0; }
+  /// The same numbers less \p origin, one number for each column, which must outlive the result.
+  ArrayView seen_from(const double* origin) const;
+
+  /// Relative rounding error of the stored numbers.
+  double precision() const { return float64_ != nullptr ? 0x1p-53 : 0x1p-24; }
+  /// Bytes of one row as stored.
+  Index row_bytes() const;
+
+  /// A block of rows as float64: the caller's own memory when it can be used as it is, otherwise \p scratch
+  /// (rows.count x cols numbers) filled with converted values.
+  ConstMatrixMap block(const Rows& rows, double* scratch) const;
+
+  /// \p count consecutive numbers from position \p offset of the whole array, likewise.
+  const double* values(Index offset, Index count, double* scratch) const;
+
+  /// Asks the processor to bring a row into its cache.
+  void prefetch(Index row) const;
+
+  /// Throws unless every stored number x is finite and lowest <= x <= 1e150 (1e75 if squared).
+  /// \param rule ends the message, as in "must be finite".
+  /// \param rows_per_example consecutive rows that make up one example; the message counts examples.
+  void check(const std::string& argument, double lowest, const std::string& rule, const Execution& execution,
+             Index rows_per_example = 1) const;
+
+  /// Position of the first number that \ref check refuses, or -1.
+  Index first_refused(double lowest, const Execution& execution) const;
+  /// Throws for the number at a position of the whole array, which the message calls row and column of the argument.
+  [[noreturn]] void refuse(const std::string& argument, Index position, Index row, Index column,
+                           const std::string& rule) const;
+
+ private:
+  double highest() const;
+  void convert(Index offset, Index count, double* to) const;
+
+  const double* float64_ = nullptr;
+  const float* float32_ = nullptr;
+  Index rows_ = 0;
+  Index cols_ = 0;
+  bool squared_ = false;
+  const double* origin_ = nullptr;
+};
+
+/// out(k, i) = x_i' w_k for the rows x_i of \p block and the rows w_k of \p weights.
+void multiply(const ConstMatrixMap& block, const ConstMatrixRef& weights, MatrixRef out);
+
+/// sum(k, :) += sum_i coefficients(k, i) x_i.
+void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coefficients, MatrixRef sum);
+
+}  // namespace halosvm

@@ -1,0 +1,114 @@
+/// \file
+/// Covariances of a batch of examples. A kind is only a way to compute S w and w' S w; it knows nothing of losses.
+///
+/// All kinds work on blocks of rows and on several weight vectors at once (the rows of a matrix: one-vs-rest problems).
+/// Nothing is ever expanded to a larger kind. A new kind is one class in covariances/ and whoever constructs it.
+#pragma once
+
+#include "halosvm/core/parallel.hpp"
+#include "halosvm/gaussians/array_view.hpp"
+#include "halosvm/core/types.hpp"
+
+#include <memory>
+#include <string>
+
+namespace halosvm {
+
+/// The largest block of work a pass asks for; sizes scratch memory.
+struct BlockShape {
+  Index rows;
+  Index problems;
+};
+
+/// Factors F_i of covariances S_i = F_i F_i', each n_features x r_i. Vectors of r_i numbers stand one after another in
+/// the order of the rows: those of row i begin at first_column(i).
+class Factors {
+ public:
+  virtual ~Factors() = default;
+
+  /// r_i, and r_0 + ... + r_{i - 1}.
+  virtual Index rank(Index row) const = 0;
+  virtual Index first_column(Index row) const = 0;
+
+  /// p_i = F_i' w for consecutive rows; p: the vectors of these rows.
+  virtual void project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const = 0;
+
+  /// out(i, :) = F_i v_i for consecutive rows; out: rows.count x n_features.
+  virtual void combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const = 0;
+
+  /// sum += sum_i a(i) F_i v_i over consecutive rows; sum: n_features. Rows with a(i) = 0 cost nothing.
+  virtual void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
+                            double* scratch) const = 0;
+};
+
+/// r_0 + ... + r_{n_rows - 1}; n_rows > 0.
+inline Index total_rank(const Factors& factors, Index n_rows) {
+  return factors.first_column(n_rows - 1) + factors.rank(n_rows - 1);
+}
+
+/// A read-only view of n_samples covariance matrices of order n_features, all of one kind.
+class Covariances {
+ public:
+  Covariances(Index n_samples, Index n_features) : n_samples_(n_samples), n_features_(n_features) {}
+  virtual ~Covariances() = default;
+
+  Index n_samples() const { return n_samples_; }
+  Index n_features() const { return n_features_; }
+
+  /// "zero", "isotropic", "diagonal", "low_rank" or "full".
+  virtual const char* kind() const = 0;
+
+  /// Whether every S_i is known to be 0, so that nothing needs to be read.
+  virtual bool certain() const = 0;
+
+  /// Whether w' S w is summed from terms that may cancel, as those of whole matrices do.
+  virtual bool cancels() const { return false; }
+
+  /// Bytes stored for one example, rounded up, for choosing block sizes.
+  virtual Index row_bytes() const = 0;
+
+  /// Number of doubles of scratch memory the operations below need for blocks up to \p shape.
+  virtual Index scratch_size(const BlockShape& shape) const = 0;
+
+  /// out(k, i) = w_k' S_i v_k for the rows i of the block; W, V: problems x n_features, out: problems x rows.count.
+  virtual void bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                        double* scratch) const = 0;
+
+  /// sum(k, :) += sum_i a(k, i) S_i w_k; a: problems x rows.count, W and sum: problems x n_features.
+  virtual void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
+                                     double* scratch) const = 0;
+
+  /// out(i, :) = S_i w for one w; out: rows.count x n_features.
+  virtual void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const = 0;
+
+  /// sum += sum_i a(i) S_i; a: rows.count, sum: n_features x n_features, of which at least the lower triangle is right.
+  virtual void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                     double* scratch) const = 0;
+
+  /// sum += sum_i a(i) diag(S_i); a: rows.count, sum: n_features.
+  virtual void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                      double* scratch) const = 0;
+
+  /// The factors whose products these covariances are, or null. Scratch memory as for the operations above.
+  virtual const Factors* factors() const { return nullptr; }
+
+  /// Asks the processor to bring an example's covariance into its cache.
+  virtual void prefetch(Index row) const = 0;
+
+  /// Throws std::invalid_argument naming \p argument, the row and the value unless every matrix is finite, of moderate
+  /// size and positive semi-definite (beyond rounding).
+  virtual void check(const std::string& argument, const Execution& execution) const = 0;
+
+ private:
+  Index n_samples_;
+  Index n_features_;
+};
+
+/// Kinds by what they are, for those that know no classes. All S_i = 0; the same times a factor; F_i F_i' with the
+/// factors one after another, F_i from column offsets[i] to offsets[i + 1], as \ref LowRankCovariances has them.
+std::shared_ptr<const Covariances> no_covariances(Index n_samples, Index n_features);
+std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Covariances> base, double factor);
+std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors, const Index* offsets, Index n_samples,
+                                                        Index n_features);
+
+}  // namespace halosvm

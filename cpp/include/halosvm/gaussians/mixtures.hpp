@@ -1,0 +1,40 @@
+/// \file
+/// Mixtures of Gaussians, as examples of expected kernels (spec K.6). Only a view; the caller keeps the arrays.
+#pragma once
+
+#include "halosvm/gaussians/gaussians.hpp"
+
+namespace halosvm {
+
+class Mixtures {
+ public:
+  /// Each Gaussian by itself: what takes mixtures takes Gaussians.
+  Mixtures(const Gaussians& components)  // NOLINT(*-explicit-constructor)
+      : components_(components), n_samples_(components.n_samples()) {}
+
+  /// \param components those of all mixtures, in order. \param offsets n_samples + 1 numbers from 0: mixture i has the
+  /// components offsets[i] ... offsets[i + 1] - 1, at least one. \param weights one for each component, of each mixture
+  /// with the sum 1. Both arrays must outlive this object.
+  /// \throws std::invalid_argument for offsets that do not ascend to the number of components, weights below 0, and
+  /// sums that differ from 1 by more than 1e-6.
+  Mixtures(const Gaussians& components, const Index* offsets, Index n_samples, const double* weights);
+
+  Index n_samples() const { return n_samples_; }
+  Index n_features() const { return components_.n_features(); }
+  const Gaussians& components() const { return components_; }
+
+  /// Every mixture has one component.
+  bool plain() const { return offsets_ == nullptr; }
+  /// Components of mixture i: begin(i) ... end(i) - 1.
+  Index begin(Index i) const { return plain() ? i : offsets_[i]; }
+  Index end(Index i) const { return begin(i + 1); }
+  double weight(Index component) const { return plain() ? 1.0 : weights_[component]; }
+
+ private:
+  Gaussians components_;
+  const Index* offsets_ = nullptr;
+  const double* weights_ = nullptr;
+  Index n_samples_;
+};
+
+}  // namespace halosvm

@@ -1,0 +1,39 @@
+/// \file
+/// The fitted model: scores f_k(x) = w_k'x + b_k, and their mean and variance for uncertain inputs.
+#pragma once
+
+#include "halosvm/gaussians/gaussians.hpp"
+#include "halosvm/core/types.hpp"
+
+namespace halosvm {
+
+/// Coefficients and intercepts of n_problems linear scores.
+struct LinearModel {
+  Matrix coef;       ///< n_problems x n_features
+  Vector intercept;  ///< n_problems
+
+  LinearModel() = default;
+  LinearModel(Index n_problems, Index n_features)
+      : coef(Matrix::Zero(n_problems, n_features)), intercept(Vector::Zero(n_problems)) {}
+
+  /// Score \p k alone.
+  LinearModel only(Index k) const {
+    LinearModel one(1, coef.cols());
+    one.coef = coef.row(k);
+    one.intercept = intercept.segment(k, 1);
+    return one;
+  }
+};
+
+/// out(i, k) = w_k'x_i + b_k, the score of a certain point and the mean score of an uncertain one.
+/// \param means n_samples x n_features. \param out n_samples x n_problems.
+void decision_function(const LinearModel& model, const ArrayView& means, MatrixRef out, const Execution& execution);
+
+/// out(i, k) = sqrt(w_k' S_i w_k), the standard deviation of the score (spec K.8).
+/// \param out n_samples x n_problems.
+void decision_std(const LinearModel& model, const Covariances& covariances, MatrixRef out, const Execution& execution);
+
+/// P(f > 0) for f ~ N(mean, std^2); for std = 0 it is 0, 1/2 or 1 by the sign of the mean (spec K.8).
+double side_probability(double mean, double std);
+
+}  // namespace halosvm

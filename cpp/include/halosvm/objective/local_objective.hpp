@@ -1,0 +1,168 @@
+/// \file
+/// The objective of examples that are here: examples x labels x weights x loss x spread. Beside what every objective
+/// has: Hessians, a certified bound, gradients of blocks of rows, and other objectives made of this one.
+#pragma once
+
+#include "halosvm/gaussians/gaussians.hpp"
+#include "halosvm/objective/objective.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace halosvm {
+
+/// Class codes of the examples. One problem: code 1 is the positive class, 0 the negative one. Several problems:
+/// codes 0 ... n_problems - 1, and problem k separates class k from all others.
+struct Labels {
+  const std::int16_t* codes;
+  Index n_problems;
+  Index positive = 1;  ///< the code of the positive class when there is one problem
+
+  /// +1 or -1: the label of example \p row in problem \p k.
+  double sign(Index row, Index k) const { return codes[row] == (n_problems == 1 ? positive : k) ? 1.0 : -1.0; }
+
+  /// The labels of a block of rows in problem \p k.
+  void signs(const Rows& rows, Index k, double* out) const {
+    for (Index i = 0; i < rows.count; ++i) out[i] = sign(rows[i], k);
+  }
+};
+
+/// Which classes must have weight among the examples: all, or, in a part of a \ref SummedObjective, only some.
+enum class Classes : std::uint8_t { all, some };
+
+class LocalObjective final : public Objective {
+ public:
+  /// \param data the examples. \param labels n_samples codes.
+  /// \param weights n_samples numbers >= 0, or null for equal weights; normalised to sum 1 in here.
+  /// \param regularisation lam > 0. \param fit_intercept false keeps b = 0.
+  /// \throws std::invalid_argument for a weight that is negative or not finite, and when a problem has no positive
+  /// weight on one of its two sides.
+  LocalObjective(Gaussians data, Labels labels, const double* weights, double regularisation,
+                 std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
+                 Classes classes = Classes::all);
+
+  Index n_samples() const { return sample_ ? static_cast<Index>(sample_->size()) : data_.n_samples(); }
+  Index n_features() const override { return data_.n_features(); }
+  Index n_problems() const override { return labels_.n_problems; }
+  double regularisation() const override { return regularisation_; }
+  bool fit_intercept() const override { return fit_intercept_; }
+  const Gaussians& data() const { return data_; }
+  const Execution& execution() const { return execution_; }
+  const std::shared_ptr<const Loss>& loss() const override { return loss_; }
+  /// False when the loss ignores covariances.
+  bool uses_spread() const { return loss_->uses_spread(); }
+  /// Whether no example has a spread: the loss ignores covariances, or there are none.
+  bool all_certain() const override { return !uses_spread() || data_.covariances().certain(); }
+  /// The rows of the data that hold the examples begin ... begin + count - 1.
+  Rows rows(Index begin, Index count) const {
+    if (!sample_) return {begin, count};
+    return {0, count, sample_->data() + begin};
+  }
+  /// y_i in problem \p k.
+  double sign(Index row, Index k) const { return labels_.sign(row, k); }
+  Vector value_at_zero() const override;
+  Moments moments() const override;
+  const LocalObjective* local() const override { return this; }
+  void evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const override;
+  Vector exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess, double floor) const override;
+  /// c_i, normalised.
+  double weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_scale_ : weight_scale_; }
+
+  /// Value and gradient in one pass over the data (spec A.3). \param W n_problems x n_features. \param b n_problems.
+  void value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Evaluation& out) const;
+
+  /// Hessian-vector products (spec A.4, K.0) for directions (V, v0); out.value is not touched.
+  void hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
+                      const ConstVectorRef& v0, Evaluation& out) const;
+
+  /// The Hessian of the only problem at (W, b) in (w, intercept for means seen from \p centre), of order n_features +
+  /// 1; its lower triangle (spec A.4). Defined in hessian.cpp.
+  Matrix hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const;
+
+  /// The b that minimises J for given W (spec A.9); 0 without intercept. Of an interval of minimisers between certain
+  /// examples it is the middle. \param guess where to start the search, n_problems. Defined in intercept.cpp.
+  Vector exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess) const;
+
+  /// The dual bound D <= J* for each problem, from the value and gradient \p at of this objective, or of a \ref
+  /// smoothed one, at (W, its exact intercept), with theta = psi_m and phi = psi_s (spec A.8, K.0b):
+  ///     D = sum_i c_i [psi_i + theta_i (margin - m_i) - phi_i s_i] - |lam w - grad_w J|^2 / (2 lam),
+  /// with the gradient for means seen from \p centre: what is left of dJ/db then does no harm far from the origin.
+  Vector dual_bound(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const;
+
+  /// The best dual bound at W; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
+  /// \param b where the searches for the exact intercept start.
+  Vector lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const;
+
+  /// Problem \p k alone.
+  LocalObjective only(Index k) const;
+
+  /// The objective of the listed rows of the data alone, with their weights normalised anew. On both sides of each
+  /// problem there must be some weight.
+  LocalObjective sampled(std::vector<Index> rows) const;
+
+  /// The same problem for other examples, as many, maybe with other features.
+  LocalObjective on(Gaussians data) const;
+
+  /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
+  LocalObjective with_spreads_times(double factor) const;
+
+  /// The same objective with sqrt(s^2 + floor^2) in place of s: smooth, and larger by at most floor / sqrt(2 pi). A
+  /// loss without kinks is smooth as it is.
+  LocalObjective smoothed(double floor) const;
+
+  /// Memory for the passes over one block; made once for each thread.
+  class Workspace {
+   public:
+    /// For blocks of up to \p rows rows of \p n_problems problems.
+    Workspace(const LocalObjective& objective, Index rows, Index n_problems);
+
+   private:
+    friend class LocalObjective;
+    Matrix m_, s_, value_, slope_m_, slope_s2_, sign_;
+    Vector weight_;
+    Vector unscaled_;
+    std::vector<double> means_, covariances_;
+  };
+
+  /// Adds scale * sum over the block of c_i psi and its gradient, without the regulariser, for problems
+  /// first ... first + W.rows() - 1. Allocates nothing.
+  void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
+                 Workspace& work, Evaluation& sum) const {
+    add_block(rows, first, W, b, scale, scale / total_, work, sum);
+  }
+
+ private:
+  class Scores;
+  struct Curvature;
+  void curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre,
+                 Curvature& memory) const;
+  /// Fills work.m_ and work.s_ for a block; returns the block of means.
+  ConstMatrixMap margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
+                         Workspace& work) const;
+  /// The same with the value as \p value_scale times the sum of unscaled weights times psi.
+  void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
+                 double value_scale, Workspace& work, Evaluation& sum) const;
+  /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
+  /// Adds to the parts of a dual bound for one problem; losses with the dual of the hinge have them from the slope.
+  void add_dual(Index count, Index k, const double* c, const Workspace& work, Evaluation& sum) const;
+  template <class Body>
+  void reduce(Evaluation& sum, const Body& body) const;
+  /// c_i times \ref total_, exactly the given weight but for a power of two.
+  double unscaled_weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_unit_ : weight_unit_; }
+
+  Gaussians data_;
+  Labels labels_;
+  const double* weights_;
+  double weight_scale_ = 1.0;
+  double weight_unit_ = 1.0;  ///< a power of two that keeps sums of weights in range
+  double total_ = 1.0;        ///< sum of the unscaled weights: a sum divided by it is exactly 1 where all losses are
+  double regularisation_;
+  std::shared_ptr<const Loss> loss_;
+  bool fit_intercept_;
+  double floor_ = 0.0;
+  std::shared_ptr<const std::vector<Index>> sample_;  ///< rows of the examples, or null for all
+  Execution execution_;
+};
+
+}  // namespace halosvm

@@ -1,0 +1,46 @@
+/// \file
+/// A sum of objectives of the same shape, each of them a function: chunks of a file, partitions on other machines.
+#pragma once
+
+#include "halosvm/objective/objective.hpp"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace halosvm {
+
+/// J = sum over parts of share * J_part, where share is the part's weight over that of all: if each part's weights add
+/// up to 1 in it, this is J of all examples.
+class SummedObjective final : public Objective {
+ public:
+  /// One part. \p evaluate is Objective::evaluate with the whole regulariser; it may throw, which ends the search.
+  struct Part {
+    double weight;
+    std::function<void(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out)> evaluate;
+    std::function<Moments()> moments;
+  };
+
+  /// \throws std::invalid_argument without parts, for a weight that is negative or not finite, or if all are 0.
+  SummedObjective(std::vector<Part> parts, Index n_problems, Index n_features, double regularisation,
+                  std::shared_ptr<const Loss> loss, bool fit_intercept);
+
+  Index n_problems() const override { return n_problems_; }
+  Index n_features() const override { return n_features_; }
+  double regularisation() const override { return regularisation_; }
+  bool fit_intercept() const override { return fit_intercept_; }
+  const std::shared_ptr<const Loss>& loss() const override { return loss_; }
+  /// Nobody knows: L-BFGS finds kinks by itself.
+  bool all_certain() const override { return !loss_->uses_spread(); }
+  void evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const override;
+  Moments moments() const override;
+
+ private:
+  std::vector<Part> parts_;
+  Index n_problems_, n_features_;
+  double regularisation_;
+  std::shared_ptr<const Loss> loss_;
+  bool fit_intercept_;
+};
+
+}  // namespace halosvm

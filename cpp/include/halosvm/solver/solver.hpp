@@ -1,0 +1,80 @@
+/// \file
+/// What all solvers share: where they start, how they report, and how they end.
+#pragma once
+
+#include "halosvm/model/linear_model.hpp"
+#include "halosvm/objective/objective.hpp"
+#include "halosvm/core/types.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace halosvm {
+
+/// How a run ended.
+enum class Status : std::uint8_t {
+  converged,       ///< The certified suboptimality of every problem is within the tolerance.
+  zero_model,      ///< Converged, and some objective is least at w = 0: it knows only the larger class (spec A.6).
+  max_iterations,  ///< The allowed number of iterations ended first.
+  stalled          ///< Rounding, or a method that no longer got ahead, ended the search first.
+};
+
+/// Whether the tolerance is certified.
+inline bool converged(Status status) { return status == Status::converged || status == Status::zero_model; }
+
+/// Its name, and one sentence, for each status.
+const char* name(Status status);
+const char* message(Status status);
+
+/// How far a run is, reported after each certificate.
+struct Progress {
+  Index epochs;          ///< iterations so far
+  double objective;      ///< largest J over the problems
+  double suboptimality;  ///< largest certified (J - J*) / J* over the problems
+};
+
+/// Settings of the solvers that read all examples in each iteration.
+struct BatchSettings {
+  Index max_iterations = 1000;
+  double tolerance = 1e-6;                      ///< stop when the certified (J - J*) / J* of every problem is below
+  std::function<void(const Progress&)> report;  ///< called on the calling thread after each iteration
+};
+
+struct Result {
+  LinearModel model;
+  Vector objective;      ///< J for each problem
+  Vector lower_bound;    ///< a number that J of the problem never falls below
+  Vector suboptimality;  ///< certified upper bound on (J - J*) / J* for each problem; infinite when nothing is known
+  Index steps = 0;       ///< steps taken for the problem that took most
+  Index epochs = 0;      ///< the same in passes over the data, rounded up
+  Status status = Status::stalled;
+
+  /// Problem \p k alone.
+  Result only(Index k) const;
+  /// Takes the model of \p one for problem \p k if it is better, or named as the zero model, and the better bound.
+  void take(const Result& one, Index k);
+};
+
+/// Throws std::invalid_argument unless the start fits the objective and is finite.
+void check_start(const Objective& objective, const LinearModel& start);
+
+/// Fills in suboptimality and status from objective, lower bound and steps.
+/// \param error how far the objective of each problem may be from its true value.
+void judge(const BatchSettings& settings, const Vector& error, Result& result);
+void judge(const BatchSettings& settings, Result& result);
+
+/// Evaluates result.model: fills in objective, lower bound, suboptimality and status.
+/// \param lower a bound on J* from below for each problem.
+void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result);
+
+/// The default, chosen by measurement. L-BFGS needs 4 to 30 passes where examples are uncertain, but hundreds where
+/// they are nearly certain, or where w can leave low-rank spreads behind (w dimensions against those of all factors
+/// together); interior points need 7 to 40 iterations there, of n_features / 8 passes each. So certain data and few
+/// factors go to interior points, other data to L-BFGS, and those problems to interior points that have not converged
+/// after 60 passes. Beyond 4,000 features, where a Hessian is too large, L-BFGS does all. Before all this, certain
+/// points and factors that span less than half of the features are copied into their span, where the minimum lies. A
+/// minimum at w = 0, which no gradient shows, is proved separately. An objective that is not local, a sum over chunks
+/// or machines, goes to L-BFGS.
+Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
+
+}  // namespace halosvm

@@ -1,0 +1,240 @@
+// Arrays of float32 or float64: rows come in, float64 in blocks goes out.
+
+#include "halosvm/gaussians/array_view.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+/// Converts \p count numbers; a loop of its own for each case, so that each is vector code.
+void convert(const float* from, Index count, bool squared, double* __restrict to) {
+  if (squared) {
+    for (Index j = 0; j < count; ++j) to[j] = static_cast<double>(from[j]) * static_cast<double>(from[j]);
+  } else {
+    for (Index j = 0; j < count; ++j) to[j] = static_cast<double>(from[j]);
+  }
+}
+
+void convert(const double* from, Index count, bool squared, double* __restrict to) {
+  if (squared) {
+    for (Index j = 0; j < count; ++j) to[j] = from[j] * from[j];
+  } else {
+    for (Index j = 0; j < count; ++j) to[j] = from[j];
+  }
+}
+
+/// Position of the first number outside [lowest, highest] (NaN is outside), or -1.
+template <class T>
+Index first_outside(const T* data, Index count, double lowest, double highest) {
+  int outside = 0;
+  for (Index j = 0; j < count; ++j) {
+    const auto x = static_cast<double>(data[j]);
+    outside |= static_cast<int>(!(x >= lowest)) | static_cast<int>(!(x <= highest));
+  }
+  if (outside == 0) return -1;
+  for (Index j = 0; j < count; ++j) {
+    const auto x = static_cast<double>(data[j]);
+    if (!(x >= lowest && x <= highest)) return j;
+  }
+  return -1;
+}
+
+}  // namespace
+
+ArrayView::ArrayView(const double* data, Index rows, Index cols, bool squared)
+    : float64_(data), rows_(rows), cols_(cols), squared_(squared) {}
+
+ArrayView::ArrayView(const float* data, Index rows, Index cols, bool squared)
+    : float32_(data), rows_(rows), cols_(cols), squared_(squared) {}
+
+Index ArrayView::row_bytes() const {
+  return cols_ * static_cast<Index>(float64_ != nullptr ? sizeof(double) : sizeof(float));
+}
+
+ArrayView ArrayView::seen_from(const double* origin) const {
+  ArrayView other = *this;
+  other.origin_ = origin;
+  return other;
+}
+
+const double* ArrayView::values(Index offset, Index count, double* scratch) const {
+  if (float64_ != nullptr && !squared_ && origin_ == nullptr) return float64_ + offset;
+  convert(offset, count, scratch);
+  return scratch;
+}
+
+ConstMatrixMap ArrayView::block(const Rows& rows, double* scratch) const {
+  if (rows.indices == nullptr) {
+    return {values(rows.begin * cols_, rows.count * cols_, scratch), rows.count, cols_};
+  }
+  for (Index k = 0; k < rows.count; ++k) convert(rows.indices[k] * cols_, cols_, scratch + k * cols_);
+  return {scratch, rows.count, cols_};
+}
+
+void ArrayView::convert(Index offset, Index count, double* to) const {
+  if (float64_ != nullptr) {
+    halosvm::convert(float64_ + offset, count, squared_, to);
+  } else {
+    halosvm::convert(float32_ + offset, count, squared_, to);
+  }
+  if (origin_ == nullptr) return;
+  Index column = offset % cols_;
+  for (Index j = 0; j < count; ++j) {
+    to[j] -= origin_[column];
+    column = column + 1 == cols_ ? 0 : column + 1;
+  }
+}
+
+void ArrayView::prefetch([[maybe_unused]] Index row) const {
+#if defined(__GNUC__)
+  constexpr Index cache_line = 64;
+  constexpr Index farthest = 4096;  // longer rows are found by the hardware's own stream detection
+  const char* start = float64_ != nullptr ? reinterpret_cast<const char*>(float64_ + row * cols_)
+                                          : reinterpret_cast<const char*>(float32_ + row * cols_);
+  const Index end = std::min(row_bytes(), farthest);
+  for (Index offset = 0; offset < end; offset += cache_line) __builtin_prefetch(start + offset);
+#endif
+}
+
+double ArrayView::highest() const { return squared_ ? std::sqrt(largest_value) : largest_value; }
+
+Index ArrayView::first_refused(double lowest, const Execution& execution) const {
+  // Long rows are cut too: an array may be one row of many numbers.
+  const Index size = rows_ * cols_;
+  const Chunks chunks(size, 65536);
+  constexpr Index stride = 4096;
+  std::vector<Index> found(static_cast<std::size_t>(chunks.count()), -1);
+  run_tasks(chunks.count(), execution, [&](Index chunk, int, Checkpoint& checkpoint) {
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += stride) {
+      checkpoint();
+      const Index count = std::min(stride, chunks.end(chunk) - begin);
+      const Index at = float64_ != nullptr ? first_outside(float64_ + begin, count, lowest, highest())
+                                           : first_outside(float32_ + begin, count, lowest, highest());
+      if (at >= 0) {
+        found[static_cast<std::size_t>(chunk)] = begin + at;
+        return;
+      }
+    }
+  });
+  for (const Index at : found) {
+    if (at >= 0) return at;
+  }
+  return -1;
+}
+
+void ArrayView::refuse(const std::string& argument, Index position, Index row, Index column,
+                       const std::string& rule) const {
+  const double value = float64_ != nullptr ? float64_[position] : static_cast<double>(float32_[position]);
+  if (std::isfinite(value) && std::abs(value) > highest()) {
+    check::fail_at(argument, row, column, value, "values beyond " + check::text(highest()) + " overflow: rescale");
+  }
+  check::fail_at(argument, row, column, value, rule);
+}
+
+void ArrayView::check(const std::string& argument, double lowest, const std::string& rule, const Execution& execution,
+                      Index rows_per_example) const {
+  const Index at = first_refused(lowest, execution);
+  if (at < 0) return;
+  refuse(argument, at, at / cols_ / rows_per_example, at % cols_, rule);
+}
+
+namespace {
+
+/// Eight numbers, in as many registers as the processor needs for them.
+using Pack = Eigen::Array<double, 8, 1>;
+
+Pack load(const double* from) { return Eigen::Map<const Pack>(from); }
+
+/// x_r' w_p for 4 rows and 2 weights at a time: every number loaded is used at least twice.
+void dots_4x2(const double* x, const double* w0, const double* w1, Index size, double* out0, double* out1) {
+  constexpr Index rows = 4;
+  std::array<Pack, rows> sum0;
+  std::array<Pack, rows> sum1;
+  sum0.fill(Pack::Zero());
+  sum1.fill(Pack::Zero());
+  Index j = 0;
+  for (; j + 8 <= size; j += 8) {
+    const Pack a = load(w0 + j);
+    const Pack b = load(w1 + j);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Pack value = load(x + static_cast<Index>(r) * size + j);
+      sum0[r] += value * a;
+      sum1[r] += value * b;
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    out0[r] = sum0[r].sum();
+    out1[r] = sum1[r].sum();
+    for (Index k = j; k < size; ++k) {
+      out0[r] += x[static_cast<Index>(r) * size + k] * w0[k];
+      out1[r] += x[static_cast<Index>(r) * size + k] * w1[k];
+    }
+  }
+}
+
+/// sum_p += sum_r a_p(r) x_r for 4 rows and 2 sums at a time.
+void add_4x2(const double* x, const double* a0, const double* a1, Index size, double* sum0, double* sum1) {
+  Index j = 0;
+  for (; j + 8 <= size; j += 8) {
+    Eigen::Map<Pack> out0(sum0 + j);
+    Eigen::Map<Pack> out1(sum1 + j);
+    Pack first = out0;
+    Pack second = out1;
+    for (Index r = 0; r < 4; ++r) {
+      const Pack value = load(x + r * size + j);
+      first += value * a0[r];
+      second += value * a1[r];
+    }
+    out0 = first;
+    out1 = second;
+  }
+  for (; j < size; ++j) {
+    for (Index r = 0; r < 4; ++r) {
+      sum0[j] += x[r * size + j] * a0[r];
+      sum1[j] += x[r * size + j] * a1[r];
+    }
+  }
+}
+
+}  // namespace
+
+void multiply(const ConstMatrixMap& block, const ConstMatrixRef& weights, MatrixRef out) {
+  const Index n_problems = weights.rows();
+  const Index paired = n_problems / 2 * 2;
+  const Index tiled = paired > 0 ? block.rows() / 4 * 4 : 0;
+  for (Index i = 0; i < tiled; i += 4) {
+    for (Index k = 0; k < paired; k += 2) {
+      dots_4x2(block.row(i).data(), weights.row(k).data(), weights.row(k + 1).data(), block.cols(),
+               out.row(k).data() + i, out.row(k + 1).data() + i);
+    }
+  }
+  const Index rest = block.rows() - tiled;
+  for (Index k = 0; k < n_problems; ++k) {
+    const Index begin = k < paired ? tiled : 0;
+    out.row(k).segment(begin, k < paired ? rest : block.rows()).transpose().noalias() =
+        block.bottomRows(k < paired ? rest : block.rows()) * weights.row(k).transpose();
+  }
+}
+
+void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coefficients, MatrixRef sum) {
+  const Index n_problems = coefficients.rows();
+  const Index paired = n_problems / 2 * 2;
+  const Index tiled = paired > 0 ? block.rows() / 4 * 4 : 0;
+  for (Index k = 0; k < paired; k += 2) {
+    for (Index i = 0; i < tiled; i += 4) {
+      add_4x2(block.row(i).data(), coefficients.row(k).data() + i, coefficients.row(k + 1).data() + i, block.cols(),
+              sum.row(k).data(), sum.row(k + 1).data());
+    }
+  }
+  for (Index k = 0; k < n_problems; ++k) {
+    const Index rows = k < paired ? block.rows() - tiled : block.rows();
+    sum.row(k).transpose().noalias() += block.bottomRows(rows).transpose() * coefficients.row(k).tail(rows).transpose();
+  }
+}
+
+}  // namespace halosvm

@@ -1,0 +1,159 @@
+// S_i as matrices: S w and w' S v, several problems at once.
+
+#include "halosvm/gaussians/covariances/full.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include "linalg/cholesky.hpp"
+#include "linalg/eigen.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+/// Relative deviation from symmetry and from a smallest eigenvalue of 0 that counts as rounding. The rounding errors
+/// of n^2 entries move an eigenvalue by at most n times one of them.
+double tolerance_of(const ArrayView& matrices) {
+  return std::max(1e-8, 4.0 * static_cast<double>(matrices.cols()) * matrices.precision());
+}
+
+/// Matrix rows converted at a time, so that scratch memory stays small.
+Index strip_rows(Index n_features) {
+  return std::clamp<Index>(4096 / std::max<Index>(1, n_features), 1, std::max<Index>(1, n_features));
+}
+
+void check_matrix(const ConstMatrixRef& S, double tolerance, const std::string& argument, Index row) {
+  const double largest = S.cwiseAbs().maxCoeff();
+  if (largest == 0.0) return;
+  Index i = 0;
+  Index j = 0;
+  const double asymmetry = (S - S.transpose()).cwiseAbs().maxCoeff(&i, &j);
+  if (asymmetry > tolerance * largest) {
+    check::fail(argument, "row " + std::to_string(row) + " is not symmetric: entry (" + std::to_string(i) + ", " +
+                              std::to_string(j) + ") is " + check::text(S(i, j)) + ", its mirror image " +
+                              check::text(S(j, i)));
+  }
+  // Cholesky of the slightly shifted matrix accepts in n^3 / 3; only a failure pays for eigenvalues.
+  const Columns symmetric = 0.5 * (S + S.transpose()) / largest;
+  Columns shifted = symmetric;
+  shifted.diagonal().array() += tolerance;
+  if (linalg::cholesky(shifted)) return;
+  linalg::SymmetricEigen eigen;
+  eigen.compute_values(symmetric);
+  const double smallest = eigen.values()(0);
+  if (smallest < -tolerance) {
+    check::fail(argument, "row " + std::to_string(row) + " has the eigenvalue " + check::text(smallest * largest) +
+                              "; a covariance must be positive semi-definite");
+  }
+}
+
+}  // namespace
+
+FullCovariances::FullCovariances(const ArrayView& matrices, Index n_samples)
+    : Covariances(n_samples, matrices.cols()), matrices_(matrices) {
+  check::same_size("matrices", matrices.rows(), "n_samples * n_features", n_samples * matrices.cols(), "rows");
+}
+
+Index FullCovariances::scratch_size(const BlockShape& /*shape*/) const {
+  return strip_rows(n_features()) * (n_features() + 1);
+}
+
+void FullCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                               double* scratch) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  out.setZero();
+  for (Index i = 0; i < rows.count; ++i) {
+    for (Index begin = 0; begin < d; begin += strip) {
+      const Index count = std::min(strip, d - begin);
+      const ConstMatrixMap S = matrices_.block({rows[i] * d + begin, count}, scratch + strip);
+      VectorMap product(scratch, count);
+      for (Index k = 0; k < W.rows(); ++k) {
+        product.noalias() = S * W.row(k).transpose();
+        out(k, i) += product.dot(V.row(k).segment(begin, count).transpose());
+      }
+    }
+  }
+}
+
+void FullCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                            MatrixRef sum, double* scratch) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  for (Index i = 0; i < rows.count; ++i) {
+    for (Index begin = 0; begin < d; begin += strip) {
+      const Index count = std::min(strip, d - begin);
+      const ConstMatrixMap S = matrices_.block({rows[i] * d + begin, count}, scratch + strip);
+      VectorMap product(scratch, count);
+      for (Index k = 0; k < W.rows(); ++k) {
+        if (a(k, i) == 0.0) continue;
+        product.noalias() = S * W.row(k).transpose();
+        sum.row(k).segment(begin, count).transpose() += a(k, i) * product;
+      }
+    }
+  }
+}
+
+void FullCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  for (Index i = 0; i < rows.count; ++i) {
+    for (Index begin = 0; begin < d; begin += strip) {
+      const Index count = std::min(strip, d - begin);
+      const ConstMatrixMap S = matrices_.block({rows[i] * d + begin, count}, scratch + strip);
+      out.row(i).segment(begin, count).transpose().noalias() = S * w;
+    }
+  }
+}
+
+void FullCovariances::add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                            double* scratch) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  for (Index i = 0; i < rows.count; ++i) {
+    if (a(i) == 0.0) continue;
+    for (Index begin = 0; begin < d; begin += strip) {
+      const Index count = std::min(strip, d - begin);
+      sum.middleRows(begin, count) += a(i) * matrices_.block({rows[i] * d + begin, count}, scratch + strip);
+    }
+  }
+}
+
+void FullCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                             double* scratch) const {
+  const Index d = n_features();
+  for (Index i = 0; i < rows.count; ++i) {
+    for (Index j = 0; j < d; ++j) sum(j) += a(i) * *matrices_.values((rows[i] * d + j) * d + j, 1, scratch);
+  }
+}
+
+void FullCovariances::check(const std::string& argument, const Execution& execution) const {
+  const Index d = n_features();
+  matrices_.check(argument, -largest_value, "it must be finite", execution, d);
+  const double tolerance = tolerance_of(matrices_);
+  const Chunks chunks(n_samples(), 1);
+  const int n_threads = thread_count(chunks.count(), execution);
+  Matrix scratch(n_threads, d * d);
+  std::vector<std::string> errors(static_cast<std::size_t>(chunks.count()));  // so that the first bad row is named
+  run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
+    for (Index row = chunks.begin(chunk); row < chunks.end(chunk); ++row) {
+      checkpoint();
+      try {
+        check_matrix(matrices_.block({row * d, d}, scratch.row(slot).data()), tolerance, argument, row);
+      } catch (const std::invalid_argument& error) {
+        errors[static_cast<std::size_t>(chunk)] = error.what();
+        return;
+      }
+    }
+  });
+  for (const auto& error : errors) {
+    if (!error.empty()) throw std::invalid_argument(error);
+  }
+}
+
+}  // namespace halosvm

@@ -1,0 +1,25 @@
+// Covariances of a kind, for those that know no classes.
+
+#include "halosvm/gaussians/covariances.hpp"
+#include "halosvm/gaussians/covariances/low_rank.hpp"
+#include "halosvm/gaussians/covariances/scaled.hpp"
+#include "halosvm/gaussians/covariances/zero.hpp"
+
+#include <utility>
+
+namespace halosvm {
+
+std::shared_ptr<const Covariances> no_covariances(Index n_samples, Index n_features) {
+  return std::make_shared<ZeroCovariances>(n_samples, n_features);
+}
+
+std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Covariances> base, double factor) {
+  return std::make_shared<ScaledCovariances>(std::move(base), factor);
+}
+
+std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors, const Index* offsets, Index n_samples,
+                                                        Index n_features) {
+  return std::make_shared<LowRankCovariances>(factors, offsets, n_samples, n_features);
+}
+
+}  // namespace halosvm

@@ -1,0 +1,49 @@
+// Other covariances times one factor: what those give comes in, scaled it goes out.
+
+#include "halosvm/gaussians/covariances/scaled.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace halosvm {
+
+ScaledCovariances::ScaledCovariances(std::shared_ptr<const Covariances> base, double factor)
+    : Covariances(base->n_samples(), base->n_features()), base_(std::move(base)), factor_(factor) {}
+
+Index ScaledCovariances::scratch_size(const BlockShape& shape) const {
+  return std::max(shape.problems * n_features(), shape.rows) + base_->scratch_size(shape);
+}
+
+void ScaledCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
+                                 double* scratch) const {
+  base_->bilinear(rows, W, V, out, scratch);
+  out *= factor_;
+}
+
+void ScaledCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                              MatrixRef sum, double* scratch) const {
+  MatrixMap scaled(scratch, W.rows(), n_features());
+  scaled = factor_ * W;
+  base_->add_weighted_products(rows, a, scaled, sum, scratch + scaled.size());
+}
+
+void ScaledCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
+  base_->products(rows, w, out, scratch);
+  out *= factor_;
+}
+
+void ScaledCovariances::add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
+                                              double* scratch) const {
+  VectorMap scaled(scratch, rows.count);
+  scaled = factor_ * a;
+  base_->add_weighted_matrices(rows, scaled, sum, scratch + scaled.size());
+}
+
+void ScaledCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
+                                               double* scratch) const {
+  VectorMap scaled(scratch, rows.count);
+  scaled = factor_ * a;
+  base_->add_weighted_diagonals(rows, scaled, sum, scratch + scaled.size());
+}
+
+}  // namespace halosvm

@@ -1,0 +1,37 @@
+// A batch of Gaussians: its checks, and the sizes of blocks that are read at once.
+
+#include "halosvm/gaussians/gaussians.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace halosvm {
+
+Gaussians::Gaussians(const ArrayView& means, std::shared_ptr<const Covariances> covariances)
+    : means_(means), covariances_(std::move(covariances)) {
+  check::same_size("covariances", covariances_->n_samples(), "means", n_samples(), "rows");
+  check::same_size("covariances", covariances_->n_features(), "means", n_features(), "columns");
+}
+
+Index Gaussians::block_rows() const {
+  constexpr Index first_level = 32768;
+  constexpr Index second_level = 524288;
+  const Index row_bytes = std::max<Index>(1, means_.row_bytes() + covariances_->row_bytes());
+  const Index rows = std::max(first_level / row_bytes, std::min<Index>(16, second_level / row_bytes));
+  return std::clamp<Index>(rows, 1, 256);
+}
+
+Index Gaussians::task_rows() const {
+  constexpr Index start = 50000;  // ns
+  constexpr Index loss = 15;      // ns for a row, and about one more for each number that is read
+  const Index numbers = (means_.row_bytes() + covariances_->row_bytes()) / static_cast<Index>(sizeof(double));
+  return std::max(block_rows(), start / (loss + numbers));
+}
+
+void Gaussians::check(const std::string& argument, const Execution& execution) const {
+  means_.check(argument, -largest_value, "it must be finite", execution);
+}
+
+}  // namespace halosvm

@@ -1,0 +1,126 @@
+// The E step: chooses the engine, and adds up what its parts of the data give, in the order of the rows.
+
+#include "maps/empirical_bayes/expectation.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace halosvm {
+
+void Statistics::reset(Index k, Index d, Index h, bool factorised) {
+  log_likelihood = 0.0;
+  mass.setZero(k);
+  if (factorised) {
+    pull.setZero(k, d);
+    curvature.setZero(k * d, d);
+    return;
+  }
+  shift.setZero(k, d);
+  spread.setZero(k, d);
+  latent.setZero(k, h);
+  cross.setZero(k * d, h);
+  square.setZero(k * h, h);
+}
+
+void Statistics::add(const Statistics& other) {
+  log_likelihood += other.log_likelihood;
+  if (other.mass.size() == 0) return;
+  mass += other.mass;
+  if (pull.size() > 0) {
+    pull += other.pull;
+    curvature += other.curvature;
+    return;
+  }
+  shift += other.shift;
+  spread += other.spread;
+  latent += other.latent;
+  cross += other.cross;
+  square += other.square;
+}
+
+namespace maps {
+
+void Failure::raise() const {
+  if (component < 0) {
+    check::fail("X", "row " + std::to_string(row) +
+                         " lies so far from the population that its density is 0; check its values and its errors");
+  }
+  check::fail("reg_covar", "is too small: component " + std::to_string(component) +
+                               " of the population has no spread in a direction in which row " + std::to_string(row) +
+                               " of X has no error, so that the likelihood has no maximum; increase reg_covar, or use "
+                               "fewer components");
+}
+
+Vector log_weights(const Population& population) {
+  Vector out(population.n_components());
+  for (Index k = 0; k < out.size(); ++k) {
+    out(k) = population.weights(k) > 0.0 ? std::log(population.weights(k)) : -infinity;
+  }
+  return out;
+}
+
+namespace {
+
+/// Turns a row of joint log densities into responsibilities; returns their logarithm summed, -infinity if none is
+/// finite.
+double normalise(VectorRef joint) {
+  const double largest = joint.maxCoeff();
+  if (!(largest > -infinity)) return -infinity;
+  double sum = 0.0;
+  for (Index k = 0; k < joint.size(); ++k) {
+    joint(k) = std::exp(joint(k) - largest);
+    sum += joint(k);
+  }
+  joint /= sum;
+  return largest + std::log(sum);
+}
+
+}  // namespace
+
+bool weigh(const Measurements::Prepared& data, const Request& request, const Rows& places, MatrixRef joint,
+           Expectation& out) {
+  const Index k = joint.cols();
+  for (Index i = 0; i < places.count; ++i) {
+    const auto at = static_cast<std::size_t>(places[i]);
+    const Index row = data.rows[at];
+    VectorMap of_row(joint.row(i).data(), k);
+    const double density = normalise(of_row);
+    if (!(density > -infinity) && request.log_density == nullptr) {
+      out.failure.merge({row, -1});
+      return false;
+    }
+    out.sums.log_likelihood += data.weights[at] * density;
+    if (request.log_density != nullptr) request.log_density[row] = density;
+    if (request.responsibilities != nullptr) VectorMap(request.responsibilities + row * k, k) = of_row;
+    of_row *= data.weights[at];
+  }
+  return true;
+}
+
+void expect(const Population& population, const Measurements::Prepared& data, const Request& request, Expectation& out,
+            const Execution& execution) {
+  check::same_size("X", data.n_features(), "the population", population.n_features(), "features");
+  std::vector<Expectation> parts;
+  const bool latent = is_latent(population, data);
+  if (latent) {
+    expect_latent(population, data, request, parts, execution);
+  } else if (data.shared) {
+    expect_cells(population, data, request, parts, execution);
+  } else {
+    expect_lanes(population, data, request, parts, execution);
+  }
+  out = Expectation{};
+  if (request.statistics) {
+    out.sums.reset(population.n_components(), population.n_features(), population.n_factors(), !latent);
+  }
+  for (const Expectation& part : parts) {
+    out.failure.merge(part.failure);
+    out.sums.add(part.sums);
+  }
+}
+
+}  // namespace maps
+}  // namespace halosvm

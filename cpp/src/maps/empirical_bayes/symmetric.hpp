@@ -1,0 +1,43 @@
+/// \file
+/// Small symmetric positive definite matrices: Cholesky's factor and its inverse, in place. Private to the maps.
+#pragma once
+
+#include "halosvm/core/types.hpp"
+
+namespace halosvm::maps {
+
+/// Pivots below this part of the diagonal, times the order, are rounding: the matrix is singular.
+inline constexpr double singular_pivot = 2.3e-16;
+/// Squares of smaller numbers, and what is divided by them, leave the range of double.
+inline constexpr double smallest_variance = 1e-150;
+
+/// Replaces the lower triangle of A by L with A = L L'. False where A is not positive definite beyond rounding.
+bool cholesky(MatrixRef A);
+
+/// Replaces the lower triangle L by that of L^-1, and the upper one by 0.
+void invert_lower(MatrixRef L);
+
+/// log |L L'|.
+double log_determinant(const ConstMatrixRef& L);
+
+/// B := (L L')^-1 B.
+void solve(const ConstMatrixRef& L, MatrixRef B);
+
+/// out = A B (+= if \p add), without Eigen's blocking where that costs more than the product.
+template <class Left, class Right, class Out>
+void multiply_small(const Left& A, const Right& B, Out&& out, bool add = false) {
+  constexpr Index small = 12;
+  if (A.cols() <= small) {
+    if (add) {
+      out.noalias() += A.lazyProduct(B);
+    } else {
+      out.noalias() = A.lazyProduct(B);
+    }
+  } else if (add) {
+    out.noalias() += A * B;
+  } else {
+    out.noalias() = A * B;
+  }
+}
+
+}  // namespace halosvm::maps

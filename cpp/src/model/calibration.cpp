@@ -1,0 +1,173 @@
+// Platt scaling: decision values, labels and weights come in, slope and offset of a logistic curve go out.
+
+#include "halosvm/model/calibration.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace halosvm {
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+/// 1 / (1 + exp(u)) without overflow.
+double descending_sigmoid(double u) {
+  if (u < 0.0) return 1.0 / (1.0 + std::exp(u));
+  const double e = std::exp(-u);
+  return e / (1.0 + e);
+}
+
+/// The negative log-likelihood with soft targets, and its derivatives, of decision values in a unit of their own,
+/// (f / unit - centre) / width. Rows of weight 0 are left out.
+class Likelihood {
+ public:
+  Likelihood(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights) {
+    Index used = 0;
+    decision_.resize(decision.size());
+    weights_.resize(decision.size());
+    targets_.resize(decision.size());
+    for (Index i = 0; i < decision.size(); ++i) {
+      const double c = weights != nullptr ? weights[i] : 1.0;
+      if (!std::isfinite(decision(i))) check::fail_at("decision", i, -1, decision(i), "it must be finite");
+      if (!(c >= 0.0) || !std::isfinite(c)) check::fail_at("weights", i, -1, c, "a weight must be >= 0 and finite");
+      if (c == 0.0) continue;
+      (positive[i] != 0 ? total_positive_ : total_negative_) += c;
+      decision_(used) = decision(i);
+      weights_(used) = c;
+      targets_(used++) = positive[i] != 0 ? 1.0 : 0.0;
+    }
+    check::require(used > 0, "weights", "must have a positive sum");
+    decision_.conservativeResize(used);
+    weights_.conservativeResize(used);
+    targets_.conservativeResize(used);
+    target_positive_ = (total_positive_ + 1.0) / (total_positive_ + 2.0);
+    target_negative_ = 1.0 / (total_negative_ + 2.0);
+    targets_ = (targets_.array() > 0.0).select(target_positive_, Vector::Constant(used, target_negative_));
+    standardise();
+  }
+
+  double total() const { return total_positive_ + total_negative_; }
+  bool one_class() const { return total_positive_ == 0.0 || total_negative_ == 0.0; }
+  /// The probability of y = 1 when all examples are of one class.
+  double constant_probability() const { return total_negative_ == 0.0 ? target_positive_ : target_negative_; }
+  double start_offset() const { return std::log((total_negative_ + 1.0) / (total_positive_ + 1.0)); }
+
+  /// The same probabilities for decision values in their own unit.
+  PlattScaling in_given_unit(const PlattScaling& at) const {
+    const double slope = at.slope / width_ / unit_;
+    return {slope, at.offset - at.slope * (centre_ / width_)};
+  }
+
+  double value(const PlattScaling& at) const {
+    double sum = 0.0;
+    for (Index i = 0; i < decision_.size(); ++i) {
+      const double u = at.slope * decision_(i) + at.offset;
+      const double t = targets_(i);
+      sum += weights_(i) * (u >= 0.0 ? t * u + std::log1p(std::exp(-u)) : (t - 1.0) * u + std::log1p(std::exp(u)));
+    }
+    return sum;
+  }
+
+  void derivatives(const PlattScaling& at, Eigen::Vector2d& gradient, Eigen::Matrix2d& hessian) const {
+    gradient.setZero();
+    hessian.setZero();
+    for (Index i = 0; i < decision_.size(); ++i) {
+      const double u = at.slope * decision_(i) + at.offset;
+      const double p = descending_sigmoid(u);
+      const double curvature = weights_(i) * p * descending_sigmoid(-u);
+      const Eigen::Vector2d direction(decision_(i), 1.0);
+      gradient += weights_(i) * (targets_(i) - p) * direction;
+      hessian += curvature * direction * direction.transpose();
+    }
+    constexpr double ridge = 1e-12;
+    hessian.diagonal() += Eigen::Vector2d::Constant(ridge * hessian.trace() + std::numeric_limits<double>::min());
+  }
+
+ private:
+  /// What all values have in common is taken off before anything is rounded, so that equal ones become 0.
+  void standardise() {
+    const double largest = decision_.cwiseAbs().maxCoeff();
+    if (largest > 0.0) unit_ = std::ldexp(1.0, std::ilogb(largest));
+    decision_ /= unit_;
+    const double first = decision_(0);
+    decision_.array() -= first;
+    const double mean = decision_.dot(weights_ / total());
+    decision_.array() -= mean;
+    centre_ = first + mean;
+    const double widest = decision_.cwiseAbs().maxCoeff();
+    if (widest > 0.0) width_ = widest;
+    decision_ /= width_;
+  }
+
+  Vector decision_;  ///< less their mean, and divided by the largest distance from it
+  Vector weights_;
+  Vector targets_;
+  double unit_ = 1.0;
+  double centre_ = 0.0;
+  double width_ = 1.0;
+  double total_positive_ = 0.0;
+  double total_negative_ = 0.0;
+  double target_positive_ = 0.0;
+  double target_negative_ = 0.0;
+};
+
+}  // namespace
+
+double PlattScaling::probability(double f) const { return descending_sigmoid(slope * f + offset); }
+
+double PlattScaling::expected_probability(double mean, double std) const {
+  const double root = std::sqrt(pi / 8.0);
+  const double width = slope * std;
+  const double u = slope * mean + offset;
+  if (std::isfinite(width) && std::isfinite(u)) return descending_sigmoid(u / std::hypot(1.0, root * width));
+  // In units of 1 / |A|, which is below 1 here.
+  const double size = std::abs(slope);
+  return descending_sigmoid((std::copysign(mean, mean * slope) + offset / size) / std::hypot(1.0 / size, root * std));
+}
+
+PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights) {
+  constexpr int max_iterations = 100;
+  constexpr double smallest_descent = 1e-24;  // relative to the sum of weights
+  constexpr int most_halvings = 33;           // down to a step of 1e-10
+  constexpr double sufficient_decrease = 1e-4;
+  constexpr double rounding = 4.0 * std::numeric_limits<double>::epsilon();  // of a value, relative to it
+
+  const Likelihood likelihood(decision, positive, weights);
+  if (likelihood.one_class()) {
+    const double p = likelihood.constant_probability();
+    return {0.0, std::log((1.0 - p) / p)};
+  }
+  PlattScaling at{0.0, likelihood.start_offset()};
+  double value = likelihood.value(at);
+  for (int iteration = 0; iteration < max_iterations; ++iteration) {
+    Eigen::Vector2d gradient;
+    Eigen::Matrix2d hessian;
+    likelihood.derivatives(at, gradient, hessian);
+    const double determinant = hessian(0, 0) * hessian(1, 1) - hessian(0, 1) * hessian(0, 1);
+    const Eigen::Vector2d step(-(hessian(1, 1) * gradient(0) - hessian(0, 1) * gradient(1)) / determinant,
+                               -(hessian(0, 0) * gradient(1) - hessian(0, 1) * gradient(0)) / determinant);
+    // Twice what the step will gain, which unlike the gradient does not depend on any unit.
+    const double descent = gradient.dot(step);
+    if (!(-descent > smallest_descent * likelihood.total())) break;
+    double length = 1.0;
+    int halvings = 0;
+    for (; halvings <= most_halvings; ++halvings) {
+      const PlattScaling next{at.slope + length * step(0), at.offset + length * step(1)};
+      const double next_value = likelihood.value(next);
+      if (next_value <= (1.0 + rounding) * value + sufficient_decrease * length * descent) {
+        at = next;
+        value = next_value;
+        break;
+      }
+      length *= 0.5;
+    }
+    if (halvings > most_halvings) break;
+  }
+  const PlattScaling fitted = likelihood.in_given_unit(at);
+  check::require(std::isfinite(fitted.slope), "decision", "has values that differ by less than 1e-300; multiply them");
+  return fitted;
+}
+
+}  // namespace halosvm

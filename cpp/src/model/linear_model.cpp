@@ -1,0 +1,74 @@
+// Scores: a model and Gaussians come in, means, standard deviations and probabilities of sides go out.
+
+#include "halosvm/model/linear_model.hpp"
+
+#include "halosvm/core/check.hpp"
+#include "halosvm/loss/loss.hpp"
+#include "halosvm/core/normal.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+constexpr Index score_block = 64;
+
+/// Runs body(rows, thread slot, output rows) over all blocks of n_samples rows.
+template <class Body>
+void for_each_block(Index n_samples, const Execution& execution, const Body& body) {
+  const Chunks chunks(n_samples, score_block);
+  run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += score_block) {
+      checkpoint();
+      body(Rows{begin, std::min(score_block, chunks.end(chunk) - begin)}, slot);
+    }
+  });
+}
+
+/// Two pieces of memory for each thread.
+struct ScoreMemory {
+  ScoreMemory(Index n_samples, const Execution& execution, Index scratch_size, Index n_problems)
+      : scratch(static_cast<std::size_t>(thread_count(Chunks(n_samples, score_block).count(), execution)),
+                std::vector<double>(static_cast<std::size_t>(scratch_size))),
+        values(scratch.size(), Matrix(n_problems, score_block)) {}
+  std::vector<std::vector<double>> scratch;
+  std::vector<Matrix> values;
+};
+
+}  // namespace
+
+void decision_function(const LinearModel& model, const ArrayView& means, MatrixRef out, const Execution& execution) {
+  check::same_size("X", means.cols(), "coef", model.coef.cols(), "columns");
+  check::same_size("intercept", model.intercept.size(), "coef", model.coef.rows(), "problems");
+  ScoreMemory memory(means.rows(), execution, score_block * means.cols(), model.coef.rows());
+  for_each_block(means.rows(), execution, [&](const Rows& rows, int slot) {
+    const auto thread = static_cast<std::size_t>(slot);
+    auto f = memory.values[thread].leftCols(rows.count);
+    multiply(means.block(rows, memory.scratch[thread].data()), model.coef, f);
+    out.middleRows(rows.begin, rows.count) = (f.colwise() + model.intercept).transpose();
+  });
+}
+
+void decision_std(const LinearModel& model, const Covariances& covariances, MatrixRef out, const Execution& execution) {
+  check::same_size("X", covariances.n_features(), "coef", model.coef.cols(), "columns");
+  const Index n_problems = model.coef.rows();
+  ScoreMemory memory(covariances.n_samples(), execution, covariances.scratch_size({score_block, n_problems}),
+                     n_problems);
+  for_each_block(covariances.n_samples(), execution, [&](const Rows& rows, int slot) {
+    const auto thread = static_cast<std::size_t>(slot);
+    auto variance = memory.values[thread].leftCols(rows.count);
+    covariances.bilinear(rows, model.coef, model.coef, variance, memory.scratch[thread].data());
+    out.middleRows(rows.begin, rows.count) = variance.array().max(0.0).sqrt().matrix().transpose();
+  });
+}
+
+double side_probability(double mean, double std) {
+  if (std < smallest_spread) return mean > 0.0 ? 1.0 : (mean < 0.0 ? 0.0 : 0.5);
+  const Ratio z = exact_ratio(mean, std);
+  const bool below = z.value < 0.0;
+  const double upper = normal_tail(below ? -z.value : z.value, below ? -z.error : z.error).upper;
+  return below ? upper : 1.0 - upper;
+}
+
+}  // namespace halosvm

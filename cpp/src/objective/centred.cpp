@@ -1,0 +1,36 @@
+// Data far from the origin, seen from their centre.
+
+#include "objective/centred.hpp"
+
+#include "core/double_double.hpp"
+
+namespace halosvm {
+
+bool Centred::pays(const LocalObjective& objective, const Moments& about, double far) {
+  if (!objective.fit_intercept()) return false;
+  constexpr Index little = Index{1} << 20;  // numbers
+  const bool small = objective.n_samples() * objective.n_features() <= little;
+  const double constant = small ? 0.0 : 1e-12;  // rounding alone gives a constant feature a deviation
+  const auto offset = about.centre.array().abs();
+  const auto deviation = about.variance.array().sqrt();
+  return (offset > far * deviation && deviation >= constant * offset).any();
+}
+
+Centred::Centred(const LocalObjective& objective, const Moments& about)
+    : centre_(about.centre), about_(about), objective_(objective) {
+  about_.mean -= centre_;
+  about_.centre.setZero();
+  const Gaussians& data = objective.data();
+  objective_ = objective.on({data.means().seen_from(centre_.data()), data.shared_covariances()});
+}
+
+LinearModel Centred::moved(LinearModel model, double sign) const {
+  for (Index k = 0; k < model.coef.rows(); ++k) {
+    DoubleDouble sum(model.intercept(k));
+    for (Index j = 0; j < centre_.size(); ++j) sum.add_product(sign * model.coef(k, j), centre_(j));
+    model.intercept(k) = sum.value();
+  }
+  return model;
+}
+
+}  // namespace halosvm

@@ -1,0 +1,102 @@
+// The Hessian of one problem as a matrix (spec A.4). With a = dm/du and e = S w / s it is
+//     lam I + sum_i c_i [ psi_mm a a' + psi_ms (a e' + e a') + psi_ss e e' + psi_s / s (S - e e') ],
+// and psi_mm (a + ratio e)(a + ratio e)' with ratio = psi_ms / psi_mm is most of the first three terms, or all of them.
+
+#include "halosvm/objective/local_objective.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+/// Rows in a block: enough for the sum of outer products to run at speed.
+constexpr Index hessian_block = 64;
+
+/// Parts of the sum, fixed by the data; each is a matrix.
+Index parts(Index n_features) {
+  constexpr Index budget = Index{1} << 24;
+  return std::clamp<Index>(budget / (8 * (n_features + 1) * (n_features + 1)), 2, 16);
+}
+
+}  // namespace
+
+/// What one thread needs for one block.
+struct LocalObjective::Curvature {
+  explicit Curvature(const LocalObjective& objective)
+      : work(objective, hessian_block, 1),
+        sides(hessian_block, objective.n_features() + 1),
+        products(hessian_block, objective.n_features()),
+        factors(hessian_block),
+        values(6, hessian_block),
+        scratch(static_cast<std::size_t>(objective.data().covariances().scratch_size({hessian_block, 1}))) {}
+
+  Workspace work;
+  Matrix sides;     ///< rows sqrt(c psi_mm) (a + ratio e)
+  Matrix products;  ///< rows e times the root of what is left of their factor
+  Vector factors;   ///< c psi_s / s
+  Matrix values;    ///< the loss and its derivatives
+  std::vector<double> scratch;
+};
+
+/// Fills memory.sides, products and factors for a block.
+void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b,
+                               const ConstVectorRef& centre, Curvature& memory) const {
+  const Index d = n_features();
+  const Index count = some.count;
+  const bool spread = loss_->uses_spread();
+  const ConstMatrixMap X = margins(some, 0, W, b, memory.work);
+  const double* m = memory.work.m_.data();
+  const double* s = memory.work.s_.data();
+  double* slope_s2 = memory.values.row(2).data();
+  double* mm = memory.values.row(3).data();
+  double* ms = memory.values.row(4).data();
+  double* ss = memory.values.row(5).data();
+  loss_->first(count, m, s, memory.values.row(0).data(), memory.values.row(1).data(), slope_s2);
+  loss_->second(count, m, s, mm, ms, ss);
+  auto products = memory.products.topRows(count);
+  if (spread) data_.covariances().products(some, W.row(0).transpose(), products, memory.scratch.data());
+  for (Index i = 0; i < count; ++i) {
+    const double c = weight(some[i]);
+    const double ratio = mm[i] > 0.0 ? ms[i] / mm[i] : 0.0;
+    const double inverse = spread && s[i] >= smallest_spread ? 1.0 / s[i] : 0.0;
+    auto side = memory.sides.row(i);
+    side.head(d) = -memory.work.sign_(0, i) * (X.row(i) - centre.transpose());
+    side(d) = fit_intercept_ ? -memory.work.sign_(0, i) : 0.0;
+    if (spread) side.head(d) += ratio * inverse * products.row(i);
+    side *= std::sqrt(c * mm[i]);
+    memory.factors(i) = c * slope_s2[i];
+    // psi_ss - ratio psi_ms vanishes for losses of degree 1 in (m, s), and is not negative for convex ones.
+    if (spread) products.row(i) *= inverse * std::sqrt(std::max(0.0, c * (slope_s2[i] - ss[i] + ratio * ms[i])));
+  }
+}
+
+Matrix LocalObjective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const {
+  const Index d = n_features();
+  const Chunks chunks(n_samples(), std::max<Index>(hessian_block, (n_samples() + parts(d) - 1) / parts(d)));
+  std::vector<Matrix> sums(static_cast<std::size_t>(chunks.count()), Matrix::Zero(d + 1, d + 1));
+  std::vector<Curvature> memory(static_cast<std::size_t>(thread_count(chunks.count(), execution_)), Curvature(*this));
+  run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
+    Curvature& mine = memory[static_cast<std::size_t>(slot)];
+    Matrix& sum = sums[static_cast<std::size_t>(chunk)];
+    auto corner = sum.topLeftCorner(d, d);
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += hessian_block) {
+      checkpoint();
+      const Rows some = rows(begin, std::min(hessian_block, chunks.end(chunk) - begin));
+      curvature(some, W, b, centre, mine);
+      sum.selfadjointView<Eigen::Lower>().rankUpdate(mine.sides.topRows(some.count).transpose());
+      if (!loss_->uses_spread()) continue;
+      data_.covariances().add_weighted_matrices(some, mine.factors.head(some.count), corner, mine.scratch.data());
+      corner.selfadjointView<Eigen::Lower>().rankUpdate(mine.products.topRows(some.count).transpose(), -1.0);
+    }
+  });
+  Matrix total = std::move(sums.front());
+  for (std::size_t part = 1; part < sums.size(); ++part) total += sums[part];
+  total.diagonal().head(d).array() += regularisation_;
+  if (!fit_intercept_) total(d, d) = 1.0;
+  return total;
+}
+
+}  // namespace halosvm

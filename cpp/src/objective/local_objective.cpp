@@ -1,0 +1,323 @@
+// Passes over the examples: models come in; values, gradients, Hessian-vector products and bounds go out.
+
+#include "halosvm/objective/local_objective.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace halosvm {
+namespace {
+
+/// min over b of p psi(margin - b, 0) + (1 - p) psi(margin + b, 0): J(0) where a share p has y = 1.
+double least_value_of_two(const Loss& loss, double p) {
+  const LossTraits& traits = loss.traits();
+  if (traits.quantile_dual) return 2.0 * std::min(p, 1.0 - p);
+  double value[2];
+  double slope[2];
+  double unused[2];
+  const auto look = [&](double b) {
+    const double m[2] = {traits.margin - b, traits.margin + b};
+    const double s[2] = {0.0, 0.0};
+    loss.first(2, m, s, value, slope, unused);
+    return (1.0 - p) * slope[1] - p * slope[0];
+  };
+  double low = -1.0;
+  double high = 1.0;
+  while (look(low) > 0.0 && low > -1e6) low *= 2.0;
+  while (look(high) < 0.0 && high < 1e6) high *= 2.0;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = 0.5 * (low + high);
+    (look(middle) < 0.0 ? low : high) = middle;
+  }
+  look(0.5 * (low + high));
+  return p * value[0] + (1.0 - p) * value[1];
+}
+
+}  // namespace
+
+LocalObjective::LocalObjective(Gaussians data, Labels labels, const double* weights, double regularisation,
+                               std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
+                               Classes classes)
+    : data_(std::move(data)),
+      labels_(labels),
+      weights_(weights),
+      regularisation_(regularisation),
+      loss_(std::move(loss)),
+      fit_intercept_(fit_intercept),
+      execution_(std::move(execution)) {
+  check::require(n_samples() > 0 && n_features() > 0, "data", "must have at least one row and one column");
+  check::require(labels.n_problems > 0, "n_problems", "must be positive");
+  check::positive("regularisation", regularisation);
+
+  const Index n_codes = labels.n_problems == 1 ? 2 : labels.n_problems;
+  Vector totals = Vector::Zero(n_codes);
+  for (Index i = 0; i < n_samples(); ++i) {
+    const Index code = labels.codes[i];
+    if (code < 0 || code >= n_codes) {
+      check::fail_at("labels", i, -1, static_cast<double>(code), "codes go from 0 to " + std::to_string(n_codes - 1));
+    }
+    const double weight = weights_ != nullptr ? weights_[i] : 1.0;
+    if (!(weight >= 0.0) || !std::isfinite(weight)) {
+      check::fail_at("sample_weight", i, -1, weight, "a weight must be >= 0 and finite");
+    }
+    totals(code) += weight;
+  }
+  check::require(std::isfinite(totals.sum()), "sample_weight", "has an infinite sum");
+  for (Index code = 0; code < n_codes && classes == Classes::all; ++code) {
+    check::require(totals(code) > 0.0, "labels",
+                   "need a positive total weight in every class, but class code " + std::to_string(code) + " has " +
+                       check::text(totals(code)));
+  }
+  check::require(totals.sum() > 0.0, "sample_weight", "must not be 0 for all examples");
+  weight_scale_ = 1.0 / totals.sum();
+  weight_unit_ = std::ldexp(1.0, -std::ilogb(totals.sum()));
+  total_ = totals.sum() * weight_unit_;
+}
+
+LocalObjective::Workspace::Workspace(const LocalObjective& objective, Index rows, Index n_problems)
+    : m_(n_problems, rows),
+      s_(n_problems, rows),
+      value_(n_problems, rows),
+      slope_m_(n_problems, rows),
+      slope_s2_(n_problems, rows),
+      sign_(n_problems, rows),
+      weight_(rows),
+      unscaled_(rows),
+      means_(static_cast<std::size_t>(rows * objective.n_features())),
+      covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))) {}
+
+ConstMatrixMap LocalObjective::margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
+                                       Workspace& work) const {
+  const ConstMatrixMap X = data_.means().block(rows, work.means_.data());
+  auto m = work.m_.topLeftCorner(W.rows(), rows.count);
+  auto s = work.s_.topLeftCorner(W.rows(), rows.count);
+  auto y = work.sign_.topLeftCorner(W.rows(), rows.count);
+  multiply(X, W, m);
+  for (Index k = 0; k < W.rows(); ++k) {
+    labels_.signs(rows, first + k, y.row(k).data());
+    m.row(k) = loss_->traits().margin - y.row(k).array() * (m.row(k).array() + b(k));
+  }
+  if (loss_->uses_spread()) {
+    data_.covariances().bilinear(rows, W, W, s, work.covariances_.data());
+    s = (s.array().max(0.0) + floor_ * floor_).sqrt();
+  } else {
+    s.setConstant(floor_);
+  }
+  return X;
+}
+
+void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
+                               double scale, double value_scale, Workspace& work, Evaluation& sum) const {
+  const ConstMatrixMap X = margins(rows, first, W, b, work);
+  auto c = work.weight_.head(rows.count).transpose().array();
+  auto unscaled = work.unscaled_.head(rows.count).transpose().array();
+  for (Index i = 0; i < rows.count; ++i) {
+    c(i) = scale * weight(rows[i]);
+    unscaled(i) = unscaled_weight(rows[i]);
+  }
+  for (Index k = 0; k < W.rows(); ++k) {
+    double* value = work.value_.row(k).data();
+    double* slope_m = work.slope_m_.row(k).data();
+    double* slope_s2 = work.slope_s2_.row(k).data();
+    loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), value, slope_m, slope_s2);
+    auto a = work.slope_m_.row(k).head(rows.count).array();
+    sum.slope(k) += (c * a.abs()).sum();
+    if (!loss_->traits().quantile_dual) add_dual(rows.count, k, work.weight_.data(), work, sum);
+    const auto phi = work.slope_s2_.row(k).head(rows.count).array() * work.s_.row(k).head(rows.count).array();
+    sum.square(k) += (c * (a.square() + phi.square())).sum();
+    a *= -c * work.sign_.row(k).head(rows.count).array();
+    work.slope_s2_.row(k).head(rows.count).array() *= c;
+    sum.curvature(k) += work.slope_s2_.row(k).head(rows.count).sum();
+    sum.value(k) += value_scale * (unscaled * work.value_.row(k).head(rows.count).array()).sum();
+    sum.intercept(k) += a.sum();
+  }
+  add_weighted_rows(X, work.slope_m_.topLeftCorner(W.rows(), rows.count), sum.coef);
+  if (loss_->uses_spread()) {
+    data_.covariances().add_weighted_products(rows, work.slope_s2_.topLeftCorner(W.rows(), rows.count), W, sum.coef,
+                                              work.covariances_.data());
+  }
+}
+
+void LocalObjective::add_dual(Index count, Index k, const double* c, const Workspace& work, Evaluation& sum) const {
+  const LossTraits& traits = loss_->traits();
+  for (Index i = 0; i < count; ++i) {
+    const double theta = work.slope_m_(k, i);
+    const double at_margin = theta * traits.margin;
+    double part = at_margin;
+    double size = std::abs(at_margin);
+    if (!traits.homogeneous) {  // otherwise psi = theta m + phi s, also where a floor has made s larger
+      const double along_m = theta * work.m_(k, i);
+      const double along_s = work.slope_s2_(k, i) * work.s_(k, i) * work.s_(k, i);
+      part += work.value_(k, i) - along_m - along_s;
+      size += work.value_(k, i) + std::abs(along_m) + along_s;
+    }
+    sum.dual(k) += c[i] * part;
+    sum.dual_size(k) += c[i] * size;
+    if (work.sign_(k, i) * theta > 0.0) sum.dual_positive(k) += c[i] * part;
+  }
+}
+
+template <class Body>
+void LocalObjective::reduce(Evaluation& sum, const Body& body) const {
+  const Index n_problems = sum.value.size();
+  const Index block = data_.block_rows();
+  const Chunks chunks(n_samples(), data_.task_rows());
+  std::vector<Evaluation> partial(static_cast<std::size_t>(chunks.count()), Evaluation(n_problems, n_features()));
+  std::vector<Workspace> work(static_cast<std::size_t>(thread_count(chunks.count(), execution_)),
+                              Workspace(*this, block, n_problems));
+  run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
+      checkpoint();
+      const Rows rows = this->rows(begin, std::min(block, chunks.end(chunk) - begin));
+      body(rows, work[static_cast<std::size_t>(slot)], partial[static_cast<std::size_t>(chunk)]);
+    }
+  });
+  sum.set_zero();
+  for (const Evaluation& part : partial) sum.add(part);
+}
+
+void LocalObjective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Evaluation& out) const {
+  reduce(out,
+         [&](const Rows& rows, Workspace& work, Evaluation& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
+  out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
+  out.coef += regularisation_ * W;
+  if (const LossTraits& traits = loss_->traits(); traits.quantile_dual) {  // theta >= 0, psi = theta m + phi s
+    out.dual = traits.margin * out.slope;
+    out.dual_positive = 0.5 * traits.margin * (out.slope - out.intercept);
+    out.dual_size = out.dual;
+  }
+  if (!fit_intercept_) out.intercept.setZero();
+}
+
+void LocalObjective::evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const {
+  if (floor > 0.0) {
+    smoothed(floor).value_and_gradient(W, b, out);
+  } else {
+    value_and_gradient(W, b, out);
+  }
+}
+
+Vector LocalObjective::exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess, double floor) const {
+  return floor > 0.0 ? smoothed(floor).exact_intercept(W, guess) : exact_intercept(W, guess);
+}
+
+void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstMatrixRef& V,
+                                    const ConstVectorRef& v0, Evaluation& out) const {
+  const Index n_problems = W.rows();
+  const Index block = data_.block_rows();
+  // With a = dm/d(w,b) . (V, v0) and e = (S w / s) . V the product is K.0's: three sums of x_i, S_i w and S_i v.
+  reduce(out, [&](const Rows& rows, Workspace& work, Evaluation& sum) {
+    const ConstMatrixMap X = margins(rows, 0, W, b, work);
+    Matrix a(n_problems, block);
+    Matrix e(n_problems, block);
+    auto a_block = a.leftCols(rows.count);
+    auto e_block = e.leftCols(rows.count);
+    multiply(X, V, a_block);
+    const bool spread = loss_->uses_spread();
+    if (spread) data_.covariances().bilinear(rows, W, V, e_block, work.covariances_.data());
+    Vector mm(rows.count);
+    Vector ms(rows.count);
+    Vector ss(rows.count);
+    for (Index k = 0; k < n_problems; ++k) {
+      loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), work.value_.row(k).data(),
+                   work.slope_m_.row(k).data(), work.slope_s2_.row(k).data());
+      loss_->second(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), mm.data(), ms.data(), ss.data());
+      for (Index i = 0; i < rows.count; ++i) {
+        const double y = work.sign_(k, i);
+        const double c = weight(rows[i]);
+        const double inverse = spread && work.s_(k, i) >= smallest_spread ? 1.0 / work.s_(k, i) : 0.0;
+        const double dm = -y * (a(k, i) + (fit_intercept_ ? v0(k) : 0.0));
+        const double ds = spread ? e(k, i) * inverse : 0.0;
+        a(k, i) = -y * c * (mm(i) * dm + ms(i) * ds);
+        work.slope_s2_(k, i) *= c;
+        e(k, i) = c * (ms(i) * dm + ss(i) * ds) * inverse - work.slope_s2_(k, i) * ds * inverse;
+        sum.intercept(k) += a(k, i);
+      }
+    }
+    add_weighted_rows(X, a_block, sum.coef);
+    if (spread) {
+      double* scratch = work.covariances_.data();
+      data_.covariances().add_weighted_products(rows, e_block, W, sum.coef, scratch);
+      data_.covariances().add_weighted_products(rows, work.slope_s2_.leftCols(rows.count), V, sum.coef, scratch);
+    }
+  });
+  out.coef += regularisation_ * V;
+  if (!fit_intercept_) out.intercept.setZero();
+}
+
+Vector LocalObjective::value_at_zero() const {
+  if (!fit_intercept_) return Vector::Constant(n_problems(), value_at_origin());
+  Vector positive = Vector::Zero(n_problems());
+  const Rows all = rows(0, n_samples());
+  for (Index i = 0; i < all.count; ++i) {
+    for (Index k = 0; k < n_problems(); ++k) positive(k) += sign(all[i], k) > 0.0 ? unscaled_weight(all[i]) : 0.0;
+  }
+  positive /= total_;
+  return positive.unaryExpr([this](double share) { return least_value_of_two(*loss_, share); });
+}
+
+LocalObjective LocalObjective::only(Index k) const {
+  LocalObjective single = *this;
+  if (n_problems() > 1) single.labels_.positive = k;
+  single.labels_.n_problems = 1;
+  return single;
+}
+
+LocalObjective LocalObjective::sampled(std::vector<Index> rows) const {
+  LocalObjective part = *this;
+  double total = 0.0;
+  for (const Index row : rows) total += weight(row);
+  part.weight_scale_ = weight_scale_ / total;
+  part.total_ = total_ * total;
+  part.sample_ = std::make_shared<const std::vector<Index>>(std::move(rows));
+  return part;
+}
+
+LocalObjective LocalObjective::on(Gaussians data) const {
+  check::same_size("data", data.n_samples(), "labels", data_.n_samples(), "rows");
+  LocalObjective other = *this;
+  other.data_ = std::move(data);
+  return other;
+}
+
+LocalObjective LocalObjective::with_spreads_times(double factor) const {
+  if (factor > 0.0) return on({data_.means(), scaled_covariances(data_.shared_covariances(), factor * factor)});
+  return on({data_.means(), no_covariances(data_.n_samples(), n_features())});
+}
+
+LocalObjective LocalObjective::smoothed(double floor) const {
+  LocalObjective smooth = *this;
+  if (!loss_->traits().kinked) return smooth;
+  smooth.floor_ = floor;
+  smooth.loss_ = smoothed_loss(loss_);
+  if (!loss_->uses_spread()) {
+    smooth.data_ = Gaussians(data_.means(), no_covariances(data_.n_samples(), n_features()));
+  }
+  return smooth;
+}
+
+Vector LocalObjective::dual_bound(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const {
+  return at.dual - (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
+}
+
+Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {
+  constexpr double no_gradient = 1e-10;  // a larger slope in b means a kink that the gradient does not resolve
+  const Vector centre = moments().centre;
+  Evaluation at(W.rows(), n_features());
+  Vector best = Vector::Zero(W.rows());  // J is never negative
+  value_and_gradient(W, exact_intercept(W, b), at);
+  if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
+  if (!loss_->traits().kinked || (loss_->uses_spread() && best.minCoeff() > 0.0)) return best;
+
+  for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
+    const LocalObjective smooth = smoothed(floor);
+    smooth.value_and_gradient(W, smooth.exact_intercept(W, b), at);
+    best = best.cwiseMax(dual_bound(W, at, centre));
+  }
+  return best;
+}
+
+}  // namespace halosvm

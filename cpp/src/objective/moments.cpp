@@ -1,0 +1,106 @@
+// LocalObjective::moments: one pass over the examples, location and scale of the features go out.
+
+#include "halosvm/objective/local_objective.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+/// Memory of one thread.
+struct MomentMemory {
+  std::vector<double> means;
+  std::vector<double> scratch;
+  Vector weights;
+};
+
+/// sum over all blocks of body(rows, X, c, scratch, partial sum), added in the order of the rows.
+template <class Body>
+Vector sum_over_blocks(const LocalObjective& objective, Index size, const Body& body) {
+  const Index d = objective.n_features();
+  const Index block = objective.data().block_rows();
+  const Covariances& covariances = objective.data().covariances();
+  const Chunks chunks(objective.n_samples(), objective.data().task_rows());
+  std::vector<Vector> partial(static_cast<std::size_t>(chunks.count()), Vector::Zero(size));
+  std::vector<MomentMemory> memory(
+      static_cast<std::size_t>(thread_count(chunks.count(), objective.execution())),
+      {std::vector<double>(static_cast<std::size_t>(block * d)),
+       std::vector<double>(static_cast<std::size_t>(covariances.scratch_size({block, 1}))), Vector(block)});
+  run_tasks(chunks.count(), objective.execution(), [&](Index chunk, int slot, Checkpoint& checkpoint) {
+    MomentMemory& mine = memory[static_cast<std::size_t>(slot)];
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
+      checkpoint();
+      const Rows rows = objective.rows(begin, std::min(block, chunks.end(chunk) - begin));
+      for (Index i = 0; i < rows.count; ++i) mine.weights(i) = objective.weight(rows[i]);
+      body(rows, objective.data().means().block(rows, mine.means.data()), mine.weights.head(rows.count),
+           mine.scratch.data(), partial[static_cast<std::size_t>(chunk)]);
+    }
+  });
+  Vector total = Vector::Zero(size);
+  for (const Vector& part : partial) total += part;
+  return total;
+}
+
+/// The mean of up to 256 examples spread over the data: near the mean of all, so that squares about it do not cancel.
+Vector rough_mean(const LocalObjective& objective) {
+  const Index n = objective.n_samples();
+  const Index count = std::min<Index>(n, 256);
+  std::vector<double> scratch(static_cast<std::size_t>(objective.n_features()));
+  Vector sum = Vector::Zero(objective.n_features());
+  for (Index i = 0; i < count; ++i) {
+    sum += objective.data().means().block(objective.rows(i * n / count, 1), scratch.data()).row(0).transpose();
+  }
+  return sum / static_cast<double>(count);
+}
+
+/// The largest deviation of each feature.
+Vector widest_deviations(const LocalObjective& objective) {
+  const Covariances& covariances = objective.data().covariances();
+  Vector scratch(covariances.scratch_size({1, 1}));
+  Vector diagonal(objective.n_features());
+  Vector widest = Vector::Zero(objective.n_features());
+  for (Index i = 0; i < objective.n_samples(); ++i) {
+    diagonal.setZero();
+    covariances.add_weighted_diagonals(objective.rows(i, 1), Vector::Ones(1), diagonal, scratch.data());
+    widest = widest.cwiseMax(diagonal.cwiseSqrt());
+  }
+  return widest;
+}
+
+}  // namespace
+
+/// One pass over the data, with squares about the mean of some examples: about 0 they would cancel far from it.
+Moments LocalObjective::moments() const {
+  const LocalObjective& objective = *this;
+  const Index d = n_features();
+  const bool spread = uses_spread();
+  const Vector about = rough_mean(objective);
+  const Vector sums = sum_over_blocks(
+      objective, 2 * d,
+      [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
+        auto first = sum.head(d).array();
+        auto second = sum.tail(d).array();
+        for (Index i = 0; i < rows.count; ++i) {
+          const auto shifted = X.row(i).transpose().array() - about.array();
+          first += c(i) * shifted;
+          second += c(i) * shifted.square();
+        }
+        if (spread) objective.data().covariances().add_weighted_diagonals(rows, c, sum.tail(d), scratch);
+      });
+  Moments result;
+  result.mean = about + sums.head(d);
+  result.centre = result.mean;
+  result.variance = sums.tail(d);
+  if (objective.fit_intercept()) {
+    result.variance -= sums.head(d).cwiseAbs2();
+  } else {  // the second moments about 0 instead
+    result.centre.setZero();
+    result.variance.array() += about.array().square() + 2.0 * about.array() * sums.head(d).array();
+  }
+  result.variance = result.variance.cwiseMax(0.0);
+  if (uses_spread() && data_.covariances().cancels()) result.widest = widest_deviations(*this);
+  return result;
+}
+
+}  // namespace halosvm

@@ -1,0 +1,290 @@
+// What rounding may do to a value of J and to a bound, and both with twice the digits.
+
+#include "objective/rounding.hpp"
+
+#include "core/double_double.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+constexpr double unit = 0x1p-53;
+
+bool cancels(const LocalObjective& objective) {
+  return objective.uses_spread() && objective.data().covariances().cancels();
+}
+
+/// Spreads |R'w| of single examples without cancellation.
+class ExactSpread {
+ public:
+  explicit ExactSpread(const LocalObjective& problem)
+      : covariances_(problem.data().covariances()),
+        factors_(covariances_.factors()),
+        dense_(factors_ == nullptr && cancels(problem)),
+        d_(problem.n_features()),
+        scratch_(std::max(d_, covariances_.scratch_size({1, 1}))) {
+    if (dense_) matrix_.resize(d_, d_);
+    column_.resize(1, d_);
+  }
+
+  double operator()(const Rows& row, const Matrix& w) {
+    if (factors_ != nullptr) return of_factor(row, w);
+    if (dense_) return of_matrix(row, w);
+    Matrix s2(1, 1);  // sums of squares do not cancel
+    covariances_.bilinear(row, w, w, s2, scratch_.data());
+    return std::sqrt(std::max(0.0, s2(0, 0)));
+  }
+
+ private:
+  double of_factor(const Rows& row, const Matrix& w) {
+    const Index rank = factors_->rank(row[0]);
+    double square = 0.0;
+    for (Index k = 0; k < rank; ++k) {
+      factors_->combine(row, Vector::Unit(rank, k), column_, scratch_.data());
+      DoubleDouble p;
+      for (Index j = 0; j < d_; ++j) p.add_product(column_(0, j), w(0, j));
+      square += p.value() * p.value();
+    }
+    return std::sqrt(square);
+  }
+
+  double of_matrix(const Rows& row, const Matrix& w) {
+    matrix_.setZero();
+    covariances_.add_weighted_matrices(row, Vector::Ones(1), matrix_, scratch_.data());
+    DoubleDouble square;
+    for (Index i = 0; i < d_; ++i) {
+      DoubleDouble product;
+      for (Index j = 0; j < d_; ++j) product.add_product(matrix_(std::max(i, j), std::min(i, j)), w(0, j));
+      square.add_product(w(0, i), product);
+    }
+    return std::sqrt(std::max(0.0, square.value()));
+  }
+
+  const Covariances& covariances_;
+  const Factors* factors_;
+  bool dense_;
+  Index d_;
+  Matrix matrix_;
+  Matrix column_;
+  Vector scratch_;
+};
+
+}  // namespace
+
+namespace {
+
+/// The examples that the last digits of sums depend on; elsewhere there may be very many.
+double count(const Objective& objective) {
+  constexpr double many = 1e9;
+  return objective.local() != nullptr ? static_cast<double>(objective.local()->n_samples()) : many;
+}
+
+/// Sums with weights c theta, theta and phi dual variables of quantiles, are at most so many times sum c theta times
+/// the size: by the smallest weight.
+double concentration(const Objective& objective) {
+  constexpr double densities = 40.0;  // phi(q) / Phi(q) where Phi(q) is not yet 0
+  const LocalObjective* local = objective.local();
+  if (local == nullptr || !objective.loss()->traits().quantile_dual) return infinity;
+  double lightest = 1.0;
+  for (Index i = 0; i < local->n_samples(); ++i) {
+    const double c = local->weight(local->rows(i, 1)[0]);
+    if (c > 0.0) lightest = std::min(lightest, c);
+  }
+  return (objective.all_certain() ? 1.0 : 1.0 + densities) / std::sqrt(lightest);
+}
+
+}  // namespace
+
+Rounding::Rounding(const Objective& objective, const Moments& about)
+    : root_(std::sqrt(2.0 * objective.regularisation())),
+      unit_features_(unit * (12.0 + 0.5 * static_cast<double>(objective.n_features()))),
+      unit_samples_(unit * std::min(4.0 + count(objective), 32.0 + 2.0 * std::sqrt(count(objective)))),
+      concentration_(concentration(objective)),
+      size_((about.variance + about.centre.cwiseAbs2()).cwiseSqrt()),
+      widest_(about.widest) {}
+
+double Rounding::of_value(const ConstVectorRef& w, double b, double steepness) const {
+  return steepness * unit_features_ * (1.0 + std::abs(b) + w.cwiseAbs().dot(size_));
+}
+
+/// Every |S_jk|^2 <= S_jj S_kk; an error of s^2 moves s by half of it over s.
+double Rounding::of_spreads(const ConstVectorRef& w, double curvature) const {
+  if (widest_.size() == 0) return 0.0;
+  const double width = w.cwiseAbs().dot(widest_);
+  return unit_features_ * width * width * curvature;
+}
+
+double Rounding::of_spreads(const LocalObjective& problem, const LinearModel& model) const {
+  if (widest_.size() == 0) return 0.0;
+  constexpr double steepest = 0.4;  // psi_s <= phi(0)
+  const double width = model.coef.row(0).cwiseAbs().dot(widest_.transpose());
+  const double noise2 = unit_features_ * width * width;
+  Matrix s(problem.data().n_samples(), 1);
+  decision_std(model, problem.data().covariances(), s, problem.execution());
+  double total = 0.0;
+  for (Index i = 0; i < problem.n_samples(); ++i) {
+    const Index row = problem.rows(i, 1)[0];
+    total += problem.weight(row) * steepest * noise2 / std::max(s(row, 0), std::sqrt(noise2));
+  }
+  return noise2 > 0.0 ? total : 0.0;
+}
+
+/// With lam w = sum c (theta y x - phi z), |z|^2 <= tr S, the terms of each feature add up to at most the root of
+/// sum c (theta^2 + phi^2) times its size; and for duals of quantiles no term is larger than the size over the root of
+/// the smallest c.
+double Rounding::bound(const DualSums& sums, const ConstVectorRef& dual_w, double moved) const {
+  const double unit_sum = unit_samples_ * std::min(std::sqrt(sums.square), concentration_ * sums.slope);
+  const double norm = (dual_w / root_).norm() + moved / root_;  // squares of tiny coefficients would underflow
+  const double first = 2.0 * (unit_sum / root_) * (dual_w.cwiseAbs().dot(size_) / root_ + moved / root_ * size_.norm());
+  const double second = unit_sum / root_ * size_.norm();
+  return sums.value - unit_samples_ * sums.size - norm * norm * (1.0 + unit_samples_) - first - second * second;
+}
+
+struct ExactDual::Side {
+  double theta = 0.0;
+  std::vector<DoubleDouble> sum;
+};
+
+ExactDual::ExactDual(const LocalObjective& problem, const ConstVectorRef& centre)
+    : problem_(problem),
+      centre_(centre),
+      column_(1, problem.n_features()),
+      scratch_(std::max(problem.n_features(), problem.data().covariances().scratch_size({1, 1}))),
+      sides_(2) {
+  for (Side& side : sides_) side.sum.resize(static_cast<std::size_t>(problem.n_features()), DoubleDouble(0.0));
+}
+
+ExactDual::~ExactDual() = default;
+ExactDual::ExactDual(ExactDual&&) noexcept = default;
+
+void ExactDual::add(Index row, double theta, double density, const ConstVectorRef& v, const Matrix& w) {
+  const double c = problem_.weight(row);
+  const double y = problem_.sign(row, 0);
+  Side& side = sides_[y > 0.0 ? 0 : 1];
+  const Index d = problem_.n_features();
+  const Rows one{row, 1};
+  const auto at = [&side](Index j) -> DoubleDouble& { return side.sum[static_cast<std::size_t>(j)]; };
+
+  const double a = c * theta * y;
+  side.theta += c * theta;
+  const auto x = problem_.data().means().block(one, scratch_.data());
+  for (Index j = 0; j < d; ++j) {
+    at(j).add_product(a, x(0, j));
+    at(j).add_product(-a, centre_(j));
+  }
+  if (problem_.all_certain() || density == 0.0) return;
+
+  const Covariances& covariances = problem_.data().covariances();
+  if (const Factors* factors = covariances.factors()) {
+    Vector p = v;
+    if (v.size() == 0) {
+      p.resize(factors->rank(row));
+      factors->project(one, w.row(0).transpose(), p, scratch_.data());
+    }
+    const double size = p.norm();
+    if (size == 0.0) return;
+    p *= c * (v.size() == 0 ? density : std::min(density, size)) / size;
+    for (Index k = 0; k < p.size(); ++k) {
+      factors->combine(one, Vector::Unit(p.size(), k), column_, scratch_.data());
+      for (Index j = 0; j < d; ++j) at(j).add_product(-p(k), column_(0, j));
+    }
+    return;
+  }
+  matrix_.setZero(d, d);
+  covariances.add_weighted_matrices(one, Vector::Ones(1), matrix_, scratch_.data());
+  std::vector<DoubleDouble> product(static_cast<std::size_t>(d), DoubleDouble(0.0));
+  DoubleDouble square(0.0);
+  for (Index j = 0; j < d; ++j) {
+    DoubleDouble& entry = product[static_cast<std::size_t>(j)];
+    for (Index l = 0; l < d; ++l) entry.add_product(matrix_(std::max(j, l), std::min(j, l)), w(0, l));
+    square.add_product(w(0, j), entry);
+  }
+  if (!(square.value() > 0.0)) return;
+  const double scale = -c * density / std::sqrt(square.value());
+  for (Index j = 0; j < d; ++j) at(j).add_product(scale, product[static_cast<std::size_t>(j)]);
+}
+
+Vector ExactDual::gradient() const {
+  Vector total(problem_.n_features());
+  for (Index j = 0; j < total.size(); ++j) {
+    DoubleDouble entry = sides_[0].sum[static_cast<std::size_t>(j)];
+    entry.add_product(1.0, sides_[1].sum[static_cast<std::size_t>(j)]);
+    total(j) = entry.value();
+  }
+  return total;
+}
+
+double ExactDual::bound() const {
+  constexpr double digits = 16.0 * unit;
+  double factor[2] = {1.0, 1.0};
+  if (problem_.fit_intercept()) {
+    factor[0] = std::min(1.0, sides_[1].theta / sides_[0].theta);
+    factor[1] = std::min(1.0, sides_[0].theta / sides_[1].theta);
+  }
+  const double root = std::sqrt(2.0 * problem_.regularisation());
+  double square = 0.0;
+  for (std::size_t j = 0; j < sides_[0].sum.size(); ++j) {
+    const double entry = (factor[0] * sides_[0].sum[j].value() + factor[1] * sides_[1].sum[j].value()) / root;
+    square += entry * entry;
+  }
+  const double slope = factor[0] * sides_[0].theta + factor[1] * sides_[1].theta;
+  return slope * (1.0 - digits - unit * static_cast<double>(problem_.n_samples())) - square * (1.0 + digits);
+}
+
+double exact_value(const LocalObjective& problem, const LinearModel& model) {
+  const Index d = problem.n_features();
+  const Chunks chunks(problem.n_samples(), 64);
+  std::vector<double> sums(static_cast<std::size_t>(chunks.count()), 0.0);
+  const Loss& loss = *problem.loss();
+  run_tasks(chunks.count(), problem.execution(), [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {
+    ExactSpread spread(problem);
+    Vector scratch(d);
+    for (Index i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
+      checkpoint();
+      const Rows row = problem.rows(i, 1);
+      const auto x = problem.data().means().block(row, scratch.data()).row(0);
+      DoubleDouble f(model.intercept(0));
+      for (Index j = 0; j < d; ++j) f.add_product(x(j), model.coef(0, j));
+      DoubleDouble deficit(loss.traits().margin);
+      deficit.add_product(-problem.sign(row[0], 0), f);
+      const double m = deficit.value();
+      const double s = problem.all_certain() ? 0.0 : spread(row, model.coef);
+      double value = 0.0;
+      double slope_m = 0.0;
+      double slope_s2 = 0.0;
+      loss.first(1, &m, &s, &value, &slope_m, &slope_s2);
+      sums[static_cast<std::size_t>(chunk)] += problem.weight(row[0]) * value;
+    }
+  });
+  double total = 0.5 * problem.regularisation() * model.coef.squaredNorm();
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+bool ExactDual::pays(const LocalObjective& objective) {
+  constexpr double most = 2e6;  // products
+  const auto n = static_cast<double>(objective.n_samples());
+  const auto d = static_cast<double>(objective.n_features());
+  return n * d * (objective.all_certain() ? 1.0 : d) <= most;
+}
+
+bool exact_value_pays(const LocalObjective& objective) {
+  constexpr double most = 5e7;  // products
+  const auto n = static_cast<double>(objective.n_samples());
+  const auto d = static_cast<double>(objective.n_features());
+  if (cancels(objective)) return n * d * d <= most;
+  const Factors* factors = objective.all_certain() ? nullptr : objective.data().covariances().factors();
+  const double columns = factors != nullptr ? static_cast<double>(total_rank(*factors, objective.n_samples())) : 0.0;
+  return (n + columns) * d <= most;
+}
+
+bool exact_value_is_due(const LocalObjective& objective) {
+  constexpr double most = 1e5;  // products
+  const auto d = static_cast<double>(objective.n_features());
+  return cancels(objective) && static_cast<double>(objective.n_samples()) * d * d <= most;
+}
+
+}  // namespace halosvm

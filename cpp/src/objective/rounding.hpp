@@ -1,0 +1,88 @@
+/// \file
+/// What rounding may do to a certificate: to the objective of a model, and to a bound on its minimum. Private to the
+/// solvers.
+#pragma once
+
+#include "halosvm/model/linear_model.hpp"
+#include "halosvm/objective/local_objective.hpp"
+
+#include <vector>
+
+namespace halosvm {
+
+/// What a dual bound is made of, beside its coefficients: sums over the examples, as in \ref Evaluation.
+struct DualSums {
+  double value;   ///< the dual
+  double size;    ///< of its terms
+  double slope;   ///< sum c theta
+  double square;  ///< sum c (theta^2 + phi^2)
+
+  /// Of dual variables theta in [0, 1] and phi <= phi(q), Phi(q) = theta: phi^2 <= 0.41 theta.
+  static DualSums of_quantiles(double slope) { return {slope, slope, slope, 1.41 * slope}; }
+};
+
+class Rounding {
+ public:
+  Rounding(const Objective& objective, const Moments& about);
+
+  /// How far rounding of w'x + b may move J(w, b). \param steepness a bound of the root of sum c psi_m^2.
+  double of_value(const ConstVectorRef& w, double b, double steepness) const;
+
+  /// D = dual - (|dual_w| + moved)^2 / (2 lam), less what rounding may have added to it (spec A.8, K.0b).
+  double bound(const DualSums& sums, const ConstVectorRef& dual_w, double moved = 0.0) const;
+
+  /// What cancellation in w'S w may do to D: 0 but for full matrices. \param curvature sum_i c_i psi_s / s.
+  double of_spreads(const ConstVectorRef& w, double curvature) const;
+  /// And to J.
+  double of_spreads(const LocalObjective& problem, const LinearModel& model) const;
+
+ private:
+  double root_;           ///< of 2 lam
+  double unit_features_;  ///< relative error of sums over the features
+  double unit_samples_;   ///< and over the examples
+  double concentration_;  ///< sums with weights c theta are at most so many times sum c theta times the size below
+  Vector size_;           ///< root mean square of each feature, its error included
+  Vector widest_;         ///< the largest deviation of each feature in full matrices; empty for other kinds
+};
+
+/// The dual variables' sums and the bound D from them, with about twice the digits of doubles: one problem, example by
+/// example.
+class ExactDual {
+ public:
+  /// \param centre from where means are seen.
+  ExactDual(const LocalObjective& problem, const ConstVectorRef& centre);
+  ~ExactDual();
+  ExactDual(ExactDual&&) noexcept;
+
+  /// Adds theta (x - centre) and density times a unit vector of the example's spread: that of F'w, or, if \p v is not
+  /// empty, of v, which may be shorter than density.
+  void add(Index row, double theta, double density, const ConstVectorRef& v, const Matrix& w);
+
+  /// Whether the sums take no longer than an iteration or two.
+  static bool pays(const LocalObjective& objective);
+
+  /// The sum of c times all that was added.
+  Vector gradient() const;
+
+  /// D, with the dual variables of the heavier side scaled down (spec A.8).
+  double bound() const;
+
+ private:
+  struct Side;
+  const LocalObjective& problem_;
+  Vector centre_;
+  Matrix column_, matrix_;
+  Vector scratch_;
+  std::vector<Side> sides_;  ///< of y = 1 and y = -1
+};
+
+/// J at a model with about twice the digits of doubles in w'x + b and w'S w, rounded once: one problem.
+double exact_value(const LocalObjective& problem, const LinearModel& model);
+
+/// Whether \ref exact_value takes no longer than a fit.
+bool exact_value_pays(const LocalObjective& objective);
+
+/// Whether doubles lose w'S w to cancellation and there are so few examples that \ref exact_value costs nothing.
+bool exact_value_is_due(const LocalObjective& objective);
+
+}  // namespace halosvm

@@ -1,0 +1,68 @@
+// A sum of objectives: their evaluations and moments come in, those of all examples go out.
+
+#include "halosvm/objective/summed_objective.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace halosvm {
+
+SummedObjective::SummedObjective(std::vector<Part> parts, Index n_problems, Index n_features, double regularisation,
+                                 std::shared_ptr<const Loss> loss, bool fit_intercept)
+    : parts_(std::move(parts)),
+      n_problems_(n_problems),
+      n_features_(n_features),
+      regularisation_(regularisation),
+      loss_(std::move(loss)),
+      fit_intercept_(fit_intercept) {
+  check::require(!parts_.empty(), "parts", "must not be empty");
+  check::require(n_problems > 0, "n_problems", "must be positive");
+  check::require(n_features > 0, "n_features", "must be positive");
+  check::positive("regularisation", regularisation);
+  double total = 0.0;
+  Index number = 0;
+  for (const Part& part : parts_) {
+    if (!(part.weight >= 0.0) || !std::isfinite(part.weight)) {
+      check::fail_at("weights", number, -1, part.weight, "a weight must be >= 0 and finite");
+    }
+    total += part.weight;
+    ++number;
+  }
+  check::require(total > 0.0 && std::isfinite(total), "weights", "must have a positive and finite sum");
+  for (Part& part : parts_) part.weight /= total;
+}
+
+void SummedObjective::evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const {
+  out.set_zero();
+  Evaluation one(n_problems_, n_features_);
+  for (const Part& part : parts_) {
+    if (part.weight == 0.0) continue;
+    part.evaluate(W, b, floor, one);
+    out.add(one, part.weight);
+  }
+}
+
+Moments SummedObjective::moments() const {
+  std::vector<Moments> all;
+  Moments total;
+  total.mean.setZero(n_features_);
+  for (const Part& part : parts_) {
+    all.push_back(part.weight == 0.0 ? Moments{} : part.moments());
+    if (part.weight > 0.0) total.mean += part.weight * all.back().mean;
+  }
+  total.centre = fit_intercept_ ? total.mean : Vector::Zero(n_features_).eval();
+  total.variance.setZero(n_features_);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (parts_[i].weight == 0.0) continue;
+    // Each part's variance is about its own centre, that about another one larger by the square between them.
+    const Vector between = fit_intercept_ ? Vector(all[i].centre - total.centre) : Vector::Zero(n_features_).eval();
+    total.variance += parts_[i].weight * (all[i].variance + between.cwiseAbs2());
+    if (all[i].widest.size() == 0) continue;
+    total.widest = total.widest.size() == 0 ? all[i].widest : Vector(total.widest.cwiseMax(all[i].widest));
+  }
+  return total;
+}
+
+}  // namespace halosvm

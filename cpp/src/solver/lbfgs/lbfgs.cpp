@@ -1,0 +1,404 @@
+// L-BFGS: evaluations of an objective come in, models and bounds of all problems go out.
+
+#include "halosvm/solver/lbfgs.hpp"
+
+#include "solver/lbfgs/descent.hpp"
+#include "solver/method.hpp"
+#include "objective/rounding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+constexpr double smallest_floor = 1e-6;
+constexpr Index few_passes = 20;  ///< a minimum with small but finite scores is certified before
+constexpr Index patience = 250;   ///< passes after which kinks are taken for the reason why there is no end
+
+class Lbfgs {
+ public:
+  Lbfgs(const Objective& objective, const Moments& about, const LinearModel& start, const BatchSettings& settings)
+      : objective_(objective),
+        settings_(settings),
+        n_problems_(objective.n_problems()),
+        d_(objective.n_features()),
+        has_kinks_(objective.loss()->traits().kinked),
+        rounding_(objective, about),
+        centre_(about.centre),
+        gradient_(n_problems_, d_),
+        lower_(Vector::Constant(n_problems_, -infinity)),
+        best_value_(Vector::Constant(n_problems_, infinity)),
+        open_(best_value_),
+        reached_(best_value_),
+        at_zero_(objective.value_at_zero()),
+        improved_(static_cast<std::size_t>(n_problems_), 0) {
+    variance_.resize(d_ + 1);
+    variance_ << about.variance.cwiseMax(1e-300), 1.0;
+    for (Index k = 0; k < n_problems_; ++k) {
+      Vector u(d_ + 1);
+      u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
+      walks_.emplace_back(std::move(u), variance_, objective.regularisation());
+    }
+    floor_ = has_kinks_ && objective.all_certain() ? 1.0 : 0.0;
+  }
+
+  /// Takes \p scale times a matrix as model of the Hessian of problem k.
+  void precondition(Index k, std::shared_ptr<const CholeskyFactor> factor, double scale) {
+    walk(k).precondition(std::move(factor), scale);
+  }
+
+  Result run() {
+    Result result;
+    result.model = LinearModel(n_problems_, d_);
+    bool balanced = !objective_.fit_intercept();  // the trial points have the exact intercept of their coefficients
+    for (pass_ = 1;; ++pass_) {
+      evaluate();
+      if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
+      if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest) || !gets_ahead()) break;
+      if (pass_ == 1 && leave_bad_starts()) continue;
+
+      const bool near = all(&Lbfgs::near_optimum);
+      const bool exhausted = all(&Lbfgs::exhausted);
+      if (has_kinks_ && floor_ == 0.0 && ((balanced && kinked()) || exhausted || pass_ == patience)) {
+        lower_the_floor(0.1);  // some examples are certain after all
+      } else if (floor_ > smallest_floor && ((balanced && near) || exhausted)) {
+        lower_the_floor(0.3 * floor_);
+      } else if (exhausted) {  // rounding ends the search
+        break;
+      } else {
+        observe(near);
+        if (objective_.fit_intercept()) {
+          balanced = near && !balanced;
+          if (balanced) balance();
+        }
+        continue;
+      }
+      balanced = !objective_.fit_intercept();
+    }
+    result.steps = pass_;
+    result.epochs = pass_;
+    result.model.coef = best_coef_;
+    result.model.intercept = best_intercept_;
+    result.objective = best_value_;
+    result.lower_bound = lower_.cwiseMax(0.0);
+    judge(settings_, result);
+    if (floor_ > 0.0 || result.status != Status::converged) {  // J, or the best intercept, is still to be evaluated
+      result.model.intercept = objective_.exact_intercept(best_coef_, best_intercept_, 0.0);
+      certify(objective_, Vector(result.lower_bound), settings_, result);
+    }
+    return result;
+  }
+
+ private:
+  /// Whether some problem has come nearer to its end in the last passes: its gap closed by a tenth, or, while there is
+  /// none, its value fell.
+  bool gets_ahead() {
+    constexpr Index last = 500;
+    for (Index k = 0; k < n_problems_; ++k) {
+      const double open = lower_(k) > 0.0 ? best_value_(k) - lower_(k) : infinity;
+      if (open > 0.9 * open_(k) && best_value_(k) > 0.9999 * reached_(k)) continue;
+      open_(k) = open;
+      reached_(k) = best_value_(k);
+      ahead_ = pass_;
+    }
+    return pass_ - ahead_ < last;
+  }
+
+  /// Another function from here on.
+  void lower_the_floor(double floor) {
+    floor_ = floor;
+    for (Descent& walk : walks_) walk.restart();
+  }
+
+  bool all(bool (Lbfgs::*condition)(Index) const) const {
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (!(this->*condition)(k)) return false;
+    }
+    return true;
+  }
+
+  /// Whether the exact intercept of some problem is at a kink, where the gradient does not vanish.
+  bool kinked() const {
+    constexpr double no_slope = 1e-6;
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (objective_.fit_intercept() && !vanishing(k) && std::abs(gradient_.intercept(k)) > no_slope) return true;
+    }
+    return false;
+  }
+
+  LinearModel trial_model() const {
+    LinearModel model(n_problems_, d_);
+    for (Index k = 0; k < n_problems_; ++k) {
+      const Vector& u = walk(k).trial();
+      model.coef.row(k) = u.head(d_).transpose();
+      model.intercept(k) = objective_.fit_intercept() ? u(d_) - u.head(d_).dot(centre_) : 0.0;
+    }
+    return model;
+  }
+
+  void evaluate() {
+    model_ = trial_model();
+    objective_.evaluate(model_.coef, model_.intercept, floor_, gradient_);
+    note_bounds();
+    if (best_coef_.size() == 0) {
+      best_coef_ = model_.coef;
+      best_intercept_ = model_.intercept;
+    }
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (!(gradient_.value(k) <= best_value_(k))) continue;  // a floored value is an upper bound of the true one
+      const double towards_zero = best_value_(k) - at_zero_(k);
+      if (gradient_.value(k) - at_zero_(k) <= 0.99 * towards_zero) improved_[static_cast<std::size_t>(k)] = pass_;
+      best_value_(k) = gradient_.value(k);
+      best_coef_.row(k) = model_.coef.row(k);
+      best_intercept_(k) = model_.intercept(k);
+    }
+  }
+
+  /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must:
+  /// what scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2))
+  /// times the root of the total variance (spec K.0b).
+  void note_bounds() {
+    dual_w_ = objective_.dual_coef(model_.coef, gradient_, centre_);
+    const double width = std::sqrt(variance_.head(d_).sum());
+    for (Index k = 0; k < n_problems_; ++k) {
+      const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
+      const double heavier = 0.5 * (gradient_.slope(k) + excess);
+      const double share = excess > 0.0 ? excess / heavier : 0.0;
+      const double positive = gradient_.dual_positive(k);
+      const double dual = gradient_.intercept(k) < 0.0 ? positive : gradient_.dual(k) - positive;
+      DualSums sums = dual_sums(k);
+      sums.value -= share * dual;
+      const double moved = share * std::sqrt(sums.square) * width;
+      lower_(k) = std::max(lower_(k), rounding_.bound(sums, dual_w_.row(k).transpose(), moved) -
+                                          rounding_.of_spreads(model_.coef.row(k).transpose(), gradient_.curvature(k)));
+    }
+  }
+
+  /// From the gradient; a bound on J* only where the slope in b vanishes.
+  double bound(Index k) const { return rounding_.bound(dual_sums(k), dual_w_.row(k).transpose()); }
+
+  DualSums dual_sums(Index k) const {
+    return {gradient_.dual(k), gradient_.dual_size(k), gradient_.slope(k), gradient_.square(k)};
+  }
+
+  /// Certified suboptimality of one problem, and of the worst.
+  double gap(Index k) const { return lower_(k) > 0.0 ? (best_value_(k) - lower_(k)) / lower_(k) : infinity; }
+  double worst_gap() const {
+    double worst = 0.0;
+    for (Index k = 0; k < n_problems_; ++k) worst = std::max(worst, gap(k));
+    return worst;
+  }
+
+  /// Whether, but for the intercept, the smooth problem of this floor is solved: to the tolerance, or to a tenth of the
+  /// gap that the floor itself leaves.
+  bool near_optimum(Index k) const {
+    if (at_rest(k)) return true;
+    if (walk(k).trial().head(d_).isZero(0.0) && pass_ < few_passes) return false;
+    const double open = gradient_.coef.row(k).squaredNorm() / (2.0 * objective_.regularisation());
+    return open <= std::max(0.5 * settings_.tolerance * gradient_.value(k),
+                            floor_ > 0.0 ? 0.1 * (gradient_.value(k) - bound(k)) : 0.0);
+  }
+
+  /// Moves the walks on. Those that are near wait for the others: steps that only rounding decides would make results
+  /// depend on the instruction set.
+  void observe(bool all_near) {
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (at_rest(k) || (near_optimum(k) && !all_near)) continue;
+      Vector gradient(d_ + 1);
+      gradient << gradient_.coef.row(k).transpose() - gradient_.intercept(k) * centre_, gradient_.intercept(k);
+      walk(k).observe(gradient_.value(k), gradient, gradient_.curvature(k));
+    }
+  }
+
+  /// Moves all walks to the exact intercept of where they are: from near by Newton's method.
+  void balance() {
+    constexpr double near = 1e-4;
+    LinearModel model(n_problems_, d_);
+    bool newton = floor_ == 0.0;
+    for (Index k = 0; k < n_problems_; ++k) {
+      const Vector& u = walk(k).at();
+      model.coef.row(k) = u.head(d_).transpose();
+      model.intercept(k) = u(d_) - u.head(d_).dot(centre_);
+      newton = newton && std::abs(walk(k).gradient()(d_)) < near * std::min(1.0, walk(k).curvature());
+    }
+    Vector exact = model.intercept;
+    if (newton) {
+      for (Index k = 0; k < n_problems_; ++k) exact(k) -= walk(k).gradient()(d_) / walk(k).curvature();
+    } else {
+      exact = objective_.exact_intercept(model.coef, model.intercept, floor_);
+    }
+    for (Index k = 0; k < n_problems_; ++k) {
+      Vector u = walk(k).at();
+      u(d_) += exact(k) - model.intercept(k);
+      walk(k).jump(u);
+    }
+  }
+
+  const Descent& walk(Index k) const { return walks_[static_cast<std::size_t>(k)]; }
+  Descent& walk(Index k) { return walks_[static_cast<std::size_t>(k)]; }
+
+  /// Whether the scores have shrunk to nothing, or do no better than nothing: the gradient does not vanish there, since
+  /// spreads have a kink at w = 0.
+  bool vanishing(Index k) const {
+    constexpr double nothing = 1e-6;
+    constexpr double little = 0.1;
+    if (pass_ < few_passes || floor_ > 0.0 || !walk(k).has_moved()) return false;
+    const double width = std::sqrt(walk(k).at().head(d_).cwiseAbs2().dot(variance_.head(d_)));
+    if (width < nothing) return true;
+    return best_value_(k) >= at_zero_(k) &&
+           (width < little || pass_ - improved_[static_cast<std::size_t>(k)] >= few_passes);
+  }
+
+  /// Whether a problem needs no more steps. Under strong regularisation even w = 0 may be within the tolerance, but it
+  /// tells nothing about the classes: some steps are spent on doing better.
+  bool at_rest(Index k) const {
+    const bool certified = gap(k) <= settings_.tolerance;
+    return (certified && (best_value_(k) < at_zero_(k) || pass_ >= few_passes)) || vanishing(k);
+  }
+
+  /// Begins at 0 where the start is worse than that; whether there was any.
+  bool leave_bad_starts() {
+    const double at_origin = objective_.value_at_origin();
+    bool any = false;
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (gradient_.value(k) <= at_origin) continue;
+      walk(k).jump(Vector::Zero(d_ + 1));
+      any = true;
+    }
+    return any;
+  }
+
+  bool exhausted(Index k) const { return at_rest(k) || walk(k).exhausted(); }
+
+  const Objective& objective_;
+  const BatchSettings& settings_;
+  Index n_problems_;
+  Index d_;
+  bool has_kinks_;
+  Rounding rounding_;
+  Index pass_ = 0;
+  double floor_ = 0.0;
+  Vector centre_;
+  Vector variance_;
+  std::vector<Descent> walks_;
+  LinearModel model_;
+  Evaluation gradient_;
+  Matrix dual_w_;  ///< lam w - grad_w J, from the gradient
+  Vector lower_;
+  Vector best_value_;
+  Vector open_;  ///< gap and value when a problem last came nearer to its end
+  Vector reached_;
+  Index ahead_ = 0;              ///< the pass in which any did
+  Vector at_zero_;               ///< J(0)
+  std::vector<Index> improved_;  ///< the last pass in which the best value came clearly nearer to that, or below
+  Matrix best_coef_;
+  Vector best_intercept_ = Vector::Zero(n_problems_);
+};
+
+/// Rows spread over the data, enough for their Hessian to be near that of all; none where that would not pay.
+std::vector<Index> sample_rows(const LocalObjective& objective) {
+  const Index n = objective.n_samples();
+  const Index d = objective.n_features();
+  // Their matrix costs m d^2 operations, at most as much as a few passes.
+  const Index m = std::min({50 * d, n / 4, 60 * n / d});
+  if (m < 4 * d || m < 200) return {};
+  std::vector<Index> rows(static_cast<std::size_t>(m));
+  std::uint64_t state = 0;
+  for (Index j = 0; j < m; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
+    const Index begin = j * n / m;
+    const Index end = (j + 1) * n / m;
+    state = 6364136223846793005U * state + 1442695040888963407U;
+    rows[static_cast<std::size_t>(j)] =
+        begin + static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(end - begin));
+  }
+  return rows;
+}
+
+/// Whether each class has weight among the rows.
+bool has_all_classes(const LocalObjective& objective, const std::vector<Index>& rows) {
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    Index positive = 0;
+    Index negative = 0;
+    for (const Index row : rows) {
+      if (objective.weight(row) > 0.0) ++(objective.sign(row, k) > 0.0 ? positive : negative);
+    }
+    if (std::min(positive, negative) < 10) return false;
+  }
+  return true;
+}
+
+/// psi_mm at w = 0, b = 0, with a floor of 1 where the loss has a kink.
+double curvature_at_zero(const Loss& loss) {
+  const double m = loss.traits().margin;
+  const double s = loss.traits().kinked ? 1.0 : 0.0;
+  double mm = 0.0;
+  double ms = 0.0;
+  double ss = 0.0;
+  loss.second(1, &m, &s, &mm, &ms, &ss);
+  return mm;
+}
+
+/// Gives a run a matrix near its Hessians at a model, from some of the rows. One problem gets its Hessian; several
+/// share the second moment of the examples, which is the Hessian at w = 0 with a wide floor, times their mean
+/// curvatures.
+void precondition(const LocalObjective& sample, const Moments& about, const LinearModel& model, Lbfgs& run) {
+  constexpr double floor = 0.05;  // nearly certain examples would say too much
+  const Index d = sample.n_features();
+  const Index n_problems = sample.n_problems();
+  const LocalObjective smooth = sample.smoothed(floor);
+  Matrix matrix;
+  Vector scale = Vector::Ones(n_problems);
+  if (n_problems == 1) {
+    matrix = smooth.hessian(model.coef, model.intercept, about.centre);
+  } else {
+    const double density = curvature_at_zero(*smoothed_loss(sample.loss()));
+    Evaluation at(n_problems, d);
+    smooth.value_and_gradient(model.coef, model.intercept, at);
+    scale = at.curvature;
+    matrix = sample.only(0).smoothed(1.0).hessian(Matrix::Zero(1, d), Vector::Zero(1), about.centre) / density;
+    matrix.diagonal().head(d).array() += sample.regularisation() * (1.0 / scale.mean() - 1.0 / density);
+  }
+  matrix.diagonal().head(d) += 1e-3 * about.variance;  // for features that the sample may have missed
+  auto factor = std::make_shared<CholeskyFactor>();
+  if (!factor->compute(matrix) || !(scale.minCoeff() > 0.0)) return;
+  for (Index k = 0; k < n_problems; ++k) run.precondition(k, factor, scale(k));
+}
+
+/// A run that starts from the solution for some of the rows, with their Hessian as its model.
+Lbfgs prepared(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+               const BatchSettings& settings) {
+  const std::vector<Index> rows = objective.all_certain() ? std::vector<Index>() : sample_rows(objective);
+  if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
+  const LocalObjective sample = objective.sampled(rows);
+  BatchSettings rough;
+  rough.max_iterations = 30;
+  rough.tolerance = std::max(settings.tolerance, 1e-3);
+  const LinearModel model = Lbfgs(sample, about, start, rough).run().model;
+  Lbfgs run(objective, about, model, settings);
+  precondition(sample, about, model, run);
+  return run;
+}
+
+}  // namespace
+
+Result run_lbfgs(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+                 const BatchSettings& settings) {
+  return prepared(objective, about, start, settings).run();
+}
+
+Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
+                          const BatchSettings& settings) {
+  return Lbfgs(objective, about, start, settings).run();
+}
+
+Result minimize_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  if (const LocalObjective* local = objective.local()) return apply(run_lbfgs, *local, start, settings);
+  return minimize_by_evaluations(objective, start, settings);
+}
+
+}  // namespace halosvm

@@ -1,0 +1,158 @@
+// What surrounds a batch method: a start comes in, a result leaves that is certified with all rounding in mind.
+
+#include "solver/method.hpp"
+
+#include "objective/centred.hpp"
+#include "objective/rounding.hpp"
+#include "solver/zero_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace halosvm {
+namespace {
+
+/// Allows for rounding, and where that would matter evaluates the model with more digits.
+void settle(const LocalObjective& objective, const Moments& about, const BatchSettings& settings, Result& result) {
+  constexpr double digits = 0x1p-49;
+  const double small = 0.02 * std::max(settings.tolerance, 1e-9);
+  const Rounding rounding(objective, about);
+  const bool exact_pays = exact_value_pays(objective);
+  const LossTraits& traits = objective.loss()->traits();
+  Evaluation at(objective.n_problems(), objective.n_features());
+  if (!traits.kinked) objective.value_and_gradient(result.model.coef, result.model.intercept, at);
+  Vector error(objective.n_problems());
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    const Result one = result.only(k);
+    const Vector w = one.model.coef.row(0).transpose();
+    const double noise =
+        traits.kinked ? rounding.of_spreads(objective.only(k), one.model) : rounding.of_spreads(w, at.curvature(k));
+    const double steepness = std::min(traits.steepest, std::sqrt(at.square(k)));
+    error(k) = rounding.of_value(w, one.model.intercept(0), traits.kinked ? traits.steepest : steepness) + noise;
+    if (error(k) <= small * one.objective(0) || !exact_pays) continue;
+    result.objective(k) = exact_value(objective.only(k), one.model);
+    error(k) = digits * result.objective(k);
+  }
+  const bool zero = result.status == Status::zero_model;
+  judge(settings, error, result);
+  if (zero && result.status == Status::converged) result.status = Status::zero_model;
+}
+
+/// The model of means seen from the centre as one of the means themselves. The intercept's rounding may cost more than
+/// the tolerance; of a few models that differ by less than it, in length alone, the one that rounds best is taken.
+LinearModel rounded_well(const LocalObjective& objective, const Centred& centred, const Result& inside,
+                         double tolerance) {
+  constexpr int few = 64;
+  constexpr double step = 1e-11;
+  LinearModel outside = centred.out_of(inside.model);
+  if (!exact_value_pays(objective)) return outside;
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    const LocalObjective problem = objective.only(k);
+    const double enough = inside.objective(k) * (1.0 + 0.1 * tolerance);
+    const double steepest = problem.loss()->traits().steepest;
+    if (steepest * 0x1p-53 * std::abs(outside.intercept(k)) <= 0.1 * tolerance * inside.objective(k)) continue;
+    double best = exact_value(problem, outside.only(k));
+    for (int i = 1; i <= few && best > enough; ++i) {
+      LinearModel other = inside.model.only(k);
+      const double factor = 1.0 + (i % 2 == 0 ? i : -i) * step;
+      other.coef *= factor;
+      other.intercept *= factor;
+      other = centred.out_of(other);
+      const double value = exact_value(problem, other);
+      if (!(value < best)) continue;
+      best = value;
+      outside.coef.row(k) = other.coef.row(0);
+      outside.intercept(k) = other.intercept(0);
+    }
+  }
+  return outside;
+}
+
+/// One run, certified as the caller's numbers have it.
+Result run(Method& method, const LocalObjective& objective, const Moments& about, const LinearModel& start, bool centre,
+           const BatchSettings& inner, const BatchSettings& settings) {
+  Result result;
+  if (centre) {
+    const Centred centred(objective, about);
+    result = method(centred.objective(), centred.about(), centred.into(start), inner);
+    take_zero_models(centred.objective(), inner, result);
+    result.model = rounded_well(objective, centred, result, settings.tolerance);
+    const Status status = result.status;
+    certify(objective, Vector(result.lower_bound), inner, result);
+    result.status = status;
+  } else {
+    result = method(objective, about, start, inner);
+    take_zero_models(objective, inner, result);
+  }
+  settle(objective, about, settings, result);
+  return result;
+}
+
+}  // namespace
+
+Result apply(Method& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
+  // Each pass over data seen from their centre copies the means: nothing for little data.
+  constexpr Index little = Index{1} << 14;  // numbers
+  constexpr double some = 4.0;
+  constexpr double much = 1000.0;
+  check_start(objective, start);
+  const Moments about = objective.moments();
+  const bool small = objective.n_samples() * objective.n_features() <= little;
+  const bool centre = Centred::pays(objective, about, small ? some : much);
+  BatchSettings inner = settings;
+  inner.tolerance *= 0.9;  // rounding takes the rest
+  Result result = run(method, objective, about, start, centre, inner, settings);
+  // Complementarity stops at a share of the tolerance: a smaller one may be what the bound needs.
+  for (int i = 0; i < 3 && result.status == Status::stalled; ++i) {
+    if (!small && result.suboptimality.maxCoeff() > 3.0 * settings.tolerance) break;
+    inner.tolerance *= 0.1;
+    Result closer = run(method, objective, about, result.model, centre, inner, settings);
+    closer.steps += result.steps;
+    closer.epochs += result.epochs;
+    if (converged(closer.status)) result = std::move(closer);
+  }
+  return result;
+}
+
+namespace {
+
+/// Takes w = 0 for the problems where that is better.
+void take_zero_by_evaluations(const Objective& objective, Result& result) {
+  LinearModel zero(objective.n_problems(), objective.n_features());
+  zero.intercept = objective.exact_intercept(zero.coef, zero.intercept, 0.0);
+  Evaluation at(objective.n_problems(), objective.n_features());
+  objective.evaluate(zero.coef, zero.intercept, 0.0, at);
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    if (result.objective(k) <= at.value(k)) continue;
+    result.objective(k) = at.value(k);
+    result.model.coef.row(k).setZero();
+    result.model.intercept(k) = zero.intercept(k);
+  }
+}
+
+}  // namespace
+
+Result minimize_by_evaluations(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check_start(objective, start);
+  const Moments about = objective.moments();
+  BatchSettings inner = settings;
+  inner.tolerance *= 0.9;  // rounding takes the rest
+  Result result = run_lbfgs_anywhere(objective, about, start, inner);
+
+  // A certified model is not worse than w = 0 by more than the tolerance; each evaluation may go to other machines.
+  if (!converged(result.status)) take_zero_by_evaluations(objective, result);
+  const Rounding rounding(objective, about);
+  Evaluation at(objective.n_problems(), objective.n_features());
+  objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
+  Vector error(objective.n_problems());
+  for (Index k = 0; k < objective.n_problems(); ++k) {
+    const double steepness = std::min(objective.loss()->traits().steepest, std::sqrt(at.square(k)));
+    const Vector w = result.model.coef.row(k).transpose();
+    error(k) = rounding.of_value(w, result.model.intercept(k), steepness) + rounding.of_spreads(w, at.curvature(k));
+  }
+  judge(settings, error, result);
+  return result;
+}
+
+}  // namespace halosvm

@@ -1,0 +1,191 @@
+// The choice of a method, how results are judged, and the words for how a run ended.
+
+#include "halosvm/solver/solver.hpp"
+
+#include "halosvm/core/check.hpp"
+#include "halosvm/solver/interior_point.hpp"
+#include "halosvm/solver/lbfgs.hpp"
+#include "solver/method.hpp"
+#include "objective/rounding.hpp"
+#include "solver/wide_data.hpp"
+#include "solver/zero_model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace halosvm {
+
+namespace {
+
+struct Words {
+  const char* name;
+  const char* sentence;
+};
+
+Words words(Status status) {
+  switch (status) {
+    case Status::converged:
+      return {"converged", "the certified suboptimality is within the tolerance"};
+    case Status::zero_model:
+      return {"zero_model", "the objective is least at w = 0, where only the larger class is predicted"};
+    case Status::max_iterations:
+      return {"max_iterations", "the allowed number of iterations ended before the tolerance was certified"};
+    case Status::stalled:
+      return {"stalled", "the search stalled, by rounding or for lack of progress, before the tolerance was certified"};
+  }
+  return {"", ""};
+}
+
+}  // namespace
+
+const char* name(Status status) { return words(status).name; }
+const char* message(Status status) { return words(status).sentence; }
+
+Result Result::only(Index k) const {
+  Result one;
+  one.model = model.only(k);
+  one.objective = objective.segment(k, 1);
+  one.lower_bound = lower_bound.segment(k, 1);
+  one.suboptimality = suboptimality.segment(k, 1);
+  one.steps = steps;
+  one.epochs = epochs;
+  return one;
+}
+
+void Result::take(const Result& one, Index k) {
+  if (one.objective(0) < objective(k) || one.status == Status::zero_model) {
+    model.coef.row(k) = one.model.coef.row(0);
+    model.intercept(k) = one.model.intercept(0);
+    objective(k) = one.objective(0);
+  }
+  lower_bound(k) = std::max(lower_bound(k), one.lower_bound(0));
+}
+
+void check_start(const Objective& objective, const LinearModel& start) {
+  check::same_size("start", start.coef.rows(), "objective", objective.n_problems(), "problems");
+  check::same_size("start", start.coef.cols(), "objective", objective.n_features(), "features");
+  check::same_size("start", start.intercept.size(), "objective", objective.n_problems(), "intercepts");
+  check::require(start.coef.allFinite() && start.intercept.allFinite(), "start", "must be finite");
+}
+
+void judge(const BatchSettings& settings, const Vector& error, Result& result) {
+  const Index n_problems = result.objective.size();
+  result.suboptimality.resize(n_problems);
+  for (Index k = 0; k < n_problems; ++k) {
+    const double lower = result.lower_bound(k);
+    const double gap = std::max(0.0, result.objective(k) + error(k) - lower);
+    result.suboptimality(k) = lower > 0.0 ? gap / lower : infinity;
+  }
+  if (result.suboptimality.maxCoeff() <= settings.tolerance) {
+    result.status = Status::converged;
+  } else {
+    result.status = result.steps >= settings.max_iterations ? Status::max_iterations : Status::stalled;
+  }
+}
+
+void judge(const BatchSettings& settings, Result& result) {
+  judge(settings, Vector::Zero(result.objective.size()), result);
+}
+
+void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result) {
+  Evaluation at(objective.n_problems(), objective.n_features());
+  objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
+  result.objective = at.value;
+  if (const LocalObjective* local = objective.local(); local != nullptr && exact_value_is_due(*local)) {
+    for (Index k = 0; k < objective.n_problems(); ++k) {
+      result.objective(k) = exact_value(local->only(k), result.model.only(k));
+    }
+  }
+  result.lower_bound = lower;
+  judge(settings, result);
+}
+
+namespace {
+
+/// The result of a run that has yet to begin.
+Result nothing(const LocalObjective& objective, const LinearModel& start) {
+  Result result;
+  result.model = start;
+  result.objective = Vector::Constant(objective.n_problems(), infinity);
+  result.lower_bound = Vector::Zero(objective.n_problems());
+  result.suboptimality = result.objective;
+  return result;
+}
+
+/// Whether spreads have kinks that only interior points resolve: where there are none, and where w has about as many
+/// dimensions as all spreads together, so that it can leave some of them behind.
+bool has_kinks(const LocalObjective& objective) {
+  if (!supports_interior_point(objective)) return false;
+  if (objective.all_certain()) return true;
+  const Factors* factors = objective.data().covariances().factors();
+  if (factors == nullptr) return false;
+  return total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
+}
+
+/// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
+/// way where spreads dominate all margins.
+void finish(const LocalObjective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
+  if (result.steps > 0) {
+    take_zero_models(problem, settings, result);
+    if (result.suboptimality(0) <= settings.tolerance) return;
+  }
+  for (Method* const run : {run_interior_point, run_lbfgs}) {
+    constexpr Index last_resort = 200;
+    const Index done = result.steps;
+    if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;
+    BatchSettings rest = settings;
+    rest.max_iterations -= done;
+    if (run == run_lbfgs) rest.max_iterations = std::min(rest.max_iterations, last_resort);
+    if (settings.report) {
+      rest.report = [&settings, done](const Progress& at) {
+        settings.report({done + at.epochs, at.objective, at.suboptimality});
+      };
+    }
+    Result other = run(problem, about, result.model, rest);
+    if (exact_value_is_due(problem)) certify(problem, Vector(other.lower_bound), rest, other);
+    result.take(other, 0);
+    result.steps = done + other.steps;
+    judge(settings, result);
+  }
+}
+
+Result in_these_features(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+                         const BatchSettings& settings) {
+  constexpr Index soon = 60;
+  const bool second_order = supports_interior_point(objective) && objective.n_features() <= interior_point_features;
+  BatchSettings first = settings;
+  if (second_order) first.max_iterations = std::min(settings.max_iterations, soon);
+  Result result =
+      second_order && has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, about, start, first);
+  for (Index k = 0; second_order && k < objective.n_problems(); ++k) {
+    if (result.suboptimality(k) <= settings.tolerance) continue;
+    Result one = result.only(k);
+    one.steps = result.epochs;
+    finish(objective.only(k), about, settings, one);
+    result.take(one, k);
+    result.steps = std::max(result.steps, one.steps);
+  }
+  result.epochs = result.steps;
+  return result;
+}
+
+/// The method that suits the objective, or its projection on the span of the data.
+Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+                     const BatchSettings& settings) {
+  if (!Span::pays(objective)) return in_these_features(objective, about, start, settings);
+  const Span span(objective);
+  const LinearModel origin(objective.n_problems(), span.objective().n_features());  // interior points know no start
+  Result result = in_these_features(span.objective(), span.objective().moments(), origin, settings);
+  result.model = span.out_of(result.model);
+  certify(objective, Vector(result.lower_bound), settings, result);
+  return result;
+}
+
+}  // namespace
+
+Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  if (const LocalObjective* local = objective.local()) return apply(minimize_here, *local, start, settings);
+  return minimize_by_evaluations(objective, start, settings);
+}
+
+}  // namespace halosvm

@@ -1,0 +1,195 @@
+// Stochastic gradient descent: batches of rows come in, averaged models of all problems go out.
+
+#include "halosvm/solver/sgd.hpp"
+
+#include "halosvm/core/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace halosvm {
+namespace {
+
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15U;
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the input changes half of the output's.
+std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31U);
+}
+
+/// What the step sizes depend on.
+struct Scale {
+  Vector centre;   ///< weighted mean of the means, or 0
+  double radius2;  ///< weighted mean of |x - centre|^2 + 1 + tr S
+};
+
+/// The walk of one problem; keeps its place between calls of \ref run.
+class Walk {
+ public:
+  Walk(const LocalObjective& objective, const SgdSettings& settings, const Scale& scale, Index problem,
+       const LinearModel& start)
+      : objective_(objective),
+        settings_(settings),
+        scale_(scale),
+        problem_(problem),
+        batch_(std::min(settings.batch_size, objective.n_samples())),
+        work_(objective, std::min(batch_, objective.data().block_rows()), 1),
+        gradient_(1, objective.n_features()),
+        w_(start.coef.row(problem)),
+        average_(Matrix::Zero(1, objective.n_features())),
+        b_(objective.fit_intercept() ? start.intercept(problem) + w_.row(0).dot(scale.centre) : 0.0),
+        rows_(static_cast<std::size_t>(batch_)),
+        radius_(radius(objective)),
+        delay_(settings.averaging == Averaging::weighted
+                   ? steepness(objective) * scale.radius2 / objective.regularisation()
+                   : 0.0) {
+    for (Index j = 0; j < batch_; ++j) rows_[static_cast<std::size_t>(j)] = draw(0, j);
+  }
+
+  Index steps_per_epoch() const { return (objective_.n_samples() + batch_ - 1) / batch_; }
+  Index steps() const { return steps_; }
+
+  void run(Index until, Checkpoint& checkpoint) {
+    while (steps_ < until) {
+      checkpoint();
+      step();
+    }
+  }
+
+  /// Writes the coefficients, and the intercept the walk itself has.
+  void result(LinearModel& model) const {
+    const bool averaged = settings_.averaging == Averaging::weighted && steps_ > 0;
+    model.coef.row(problem_) = averaged ? average_ : w_;
+    model.intercept(problem_) = (averaged ? average_b_ : b_) - model.coef.row(problem_).dot(scale_.centre);
+  }
+
+ private:
+  /// No minimiser lies beyond it: lam |w|^2 <= sum c theta margin for homogeneous losses, lam |w|^2 / 2 <= J(0) for all
+  /// (spec C.1).
+  static double radius(const LocalObjective& objective) {
+    const LossTraits& traits = objective.loss()->traits();
+    const double square = traits.homogeneous ? traits.steepest * traits.margin : 2.0 * objective.value_at_origin();
+    return std::sqrt(square / objective.regularisation());
+  }
+
+  /// How much steeper than the hinge's the gradient may become over a step.
+  static double steepness(const LocalObjective& objective) {
+    const double sharpest = objective.loss()->traits().sharpest;
+    return std::isfinite(sharpest) ? std::max(1.0, sharpest) : 1.0;
+  }
+
+  bool all_rows() const { return batch_ == objective_.n_samples(); }
+
+  Index draw(Index step, Index j) const {
+    if (all_rows()) return j;
+    return sgd_row(settings_.seed, static_cast<std::uint64_t>(step * batch_ + j), objective_.n_samples());
+  }
+
+  void add_batch() {
+    const Index block = std::min(batch_, objective_.data().block_rows());
+    const double scale = all_rows() ? 1.0 : static_cast<double>(objective_.n_samples()) / static_cast<double>(batch_);
+    const Vector& centre = scale_.centre;
+    intercept_(0) = b_ - w_.row(0).dot(centre);
+    gradient_.set_zero();
+    for (Index begin = 0; begin < batch_; begin += block) {
+      const Index count = std::min(block, batch_ - begin);
+      const Rows rows = all_rows() ? Rows{begin, count} : Rows{0, count, rows_.data() + begin};
+      objective_.add_block(rows, problem_, w_, intercept_, scale, work_, gradient_);
+    }
+  }
+
+  void step() {
+    add_batch();
+    fetch_next();
+    const double lam = objective_.regularisation();
+    const auto t = static_cast<double>(++steps_);
+    const double eta = 1.0 / (lam * (t + delay_));
+    const double slope = gradient_.intercept(0);
+    w_.row(0) = (1.0 - eta * lam) * w_.row(0) - eta * (gradient_.coef.row(0) - slope * scale_.centre.transpose());
+    if (objective_.fit_intercept()) b_ -= eta * slope;
+    const double norm = w_.norm();
+    if (norm > radius_) w_ *= radius_ / norm;
+    const double share = 2.0 / (t + 1.0);
+    average_ += share * (w_ - average_);
+    average_b_ += share * (b_ - average_b_);
+  }
+
+  /// Chooses the next step's rows and has them brought into the cache while this step finishes.
+  void fetch_next() {
+    if (all_rows()) return;
+    for (Index j = 0; j < batch_; ++j) {
+      const Index row = draw(steps_ + 1, j);
+      rows_[static_cast<std::size_t>(j)] = row;
+      objective_.data().means().prefetch(row);
+      objective_.data().covariances().prefetch(row);
+    }
+  }
+
+  const LocalObjective& objective_;
+  const SgdSettings& settings_;
+  const Scale& scale_;
+  Index problem_;
+  Index batch_;
+  LocalObjective::Workspace work_;
+  Evaluation gradient_;
+  Matrix w_;
+  Matrix average_;
+  double b_;  ///< intercept for centred means
+  double average_b_ = 0.0;
+  Vector intercept_ = Vector::Zero(1);
+  std::vector<Index> rows_;
+  double radius_;
+  double delay_;
+  Index steps_ = 0;
+};
+
+void check_settings(const SgdSettings& settings) {
+  check::require(settings.batch_size > 0, "batch_size", "must be positive");
+  check::require(settings.max_steps > 0 || settings.max_epochs > 0, "max_epochs", "must be positive");
+  check::require(settings.tolerance >= 0.0, "tolerance", "must be >= 0");
+}
+
+}  // namespace
+
+Index sgd_row(std::uint64_t seed, std::uint64_t draw, Index n_rows) {
+  const std::uint64_t u = mix(mix(seed + golden) + (draw + 1) * golden);
+  return static_cast<Index>(static_cast<double>(u >> 11U) * 0x1p-53 * static_cast<double>(n_rows));
+}
+
+Result minimize(const LocalObjective& objective, const LinearModel& start, const SgdSettings& settings) {
+  check_settings(settings);
+  check_start(objective, start);
+  const Index n_problems = objective.n_problems();
+  Moments about = objective.moments();
+  if (settings.averaging == Averaging::none) about.centre.setZero();
+  const Scale scale{about.centre, about.variance.sum() + 1.0};
+
+  std::vector<Walk> walks;
+  walks.reserve(static_cast<std::size_t>(n_problems));
+  for (Index k = 0; k < n_problems; ++k) walks.emplace_back(objective, settings, scale, k, start);
+  const Index per_epoch = walks.front().steps_per_epoch();
+  const Index last = settings.max_steps > 0 ? settings.max_steps : settings.max_epochs * per_epoch;
+
+  Result result;
+  result.model = start;
+  for (Index target = std::min(per_epoch, last);; target = std::min(2 * target, last)) {
+    run_tasks(n_problems, objective.execution(), [&](Index k, int, Checkpoint& checkpoint) {
+      walks[static_cast<std::size_t>(k)].run(target, checkpoint);
+    });
+    for (const Walk& walk : walks) walk.result(result.model);
+    const Vector exact = objective.exact_intercept(result.model.coef, result.model.intercept);
+    if (settings.averaging == Averaging::weighted) result.model.intercept = exact;
+    result.steps = target;
+    certify(objective, objective.lower_bound(result.model.coef, exact), {last, settings.tolerance, {}}, result);
+    result.epochs = (target + per_epoch - 1) / per_epoch;
+    if (settings.report) {
+      settings.report({result.epochs, result.objective.maxCoeff(), result.suboptimality.maxCoeff()});
+    }
+    if (result.status == Status::converged || target == last) return result;
+  }
+}
+
+}  // namespace halosvm

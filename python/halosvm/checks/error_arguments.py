@@ -1,0 +1,138 @@
+"""The arguments std, variance and cov of Gaussians: what they mean, by their dimensions.
+
+In:  means, and what the user gave as errors, under the names of the arguments that held them.
+Out: arrays of means, and covariances; errors for what is unclear name the constructor to use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from halosvm import _core
+from halosvm.checks import frames, reading, units
+from halosvm.gaussians.covariances import Covariances
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from halosvm.checks.frames import FeatureNames
+    from halosvm.checks.reading import FloatArray
+    from halosvm.checks.units import FeatureUnits
+
+
+class Names(NamedTuple):
+    """What the arguments are called where the user wrote them."""
+
+    mean: str = "mean"
+    std: str = "std"
+    variance: str = "variance"
+    cov: str = "cov"
+
+
+OWN_NAMES = Names()
+X_NAMES = Names("X", "X_std", "X_variance", "X_cov")
+
+
+def read_errors(
+    shape: tuple[int, ...], feature_units: FeatureUnits, *, X_std: Any, X_cov: Any
+) -> Covariances:
+    """Read the errors of an `X` of a shape, in its order, as `as_gaussians` does; of none zeros."""
+    given = {"std": X_std, "cov": X_cov}
+    return _read_covariances(X_NAMES, shape, frames.Labels(), feature_units, given)
+
+
+def read_examples(
+    names: Names, mean: ArrayLike, labels: frames.Labels, **spreads: Any
+) -> tuple[FloatArray, Covariances, FeatureNames | None, FeatureUnits, None]:
+    """Return the checked state of Gaussians; errors speak in the user's words."""
+    bare, unit = units.split(mean)
+    means = reading.as_float_array(bare, names.mean, "n_samples", "n_features")
+    features = units.for_features(unit, means.shape[1])
+    covariances = _read_covariances(names, means.shape, labels, features, spreads)
+    if len(means):
+        _core.Gaussians(means, covariances.core_view()).check(names.mean)
+    return means, covariances, labels.names, features, None
+
+
+def _read_covariances(
+    names: Names,
+    shape: tuple[int, ...],
+    labels: frames.Labels,
+    features: FeatureUnits,
+    spreads: dict[str, Any],
+) -> Covariances:
+    """Make covariances of the one of std, variance and cov that is given, of none zeros."""
+    given = {keyword: value for keyword, value in spreads.items() if value is not None}
+    if not given:
+        return Covariances.zero(*shape)
+    if len(given) > 1:
+        first, second = list(given)[:2]
+        raise ValueError(
+            f"{getattr(names, first)} and {getattr(names, second)} are both given; give one"
+        )
+    [(keyword, value)] = given.items()
+    argument = getattr(names, keyword)
+    if isinstance(value, Covariances):
+        if keyword != "cov":
+            raise TypeError(f"{argument} is Covariances; pass them as {names.cov}")
+        _require_rows_and_columns(argument, value.shape, names.mean, shape)
+        if features is not None:
+            raise ValueError(
+                f"{argument} is Covariances, which are plain numbers, and {names.mean} has "
+                f"{units.text(features)}; pass {names.mean} as plain numbers of one unit too"
+            )
+        return value
+    bare, unit = units.split(value)
+    array = reading.as_float_array(bare, argument)
+    _refuse_unclear(array.shape, keyword, names, shape)
+    _require_rows_and_columns(argument, array.shape, names.mean, shape)
+    power = 1 if keyword == "std" else 2
+    array = units.matched_errors(
+        array, unit, value, argument, labels, features, names.mean, power=power
+    )
+    if array.ndim == 3:
+        return Covariances.full(array, argument=argument)
+    make = Covariances.from_std if keyword == "std" else Covariances.from_variance
+    return make(array, shape[1], argument=argument)
+
+
+def _refuse_unclear(
+    given: tuple[int, ...], keyword: str, names: Names, shape: tuple[int, ...]
+) -> None:
+    """Raise ValueError for an array that its dimensions do not explain, with the way to say it."""
+    n, d = shape
+    argument, cov = getattr(names, keyword), f"pass {names.cov}=Covariances."
+    make_iso, make_diagonal = (
+        ("from_std", "from_std") if keyword == "std" else ("isotropic", "diagonal")
+    )
+    for_rows = f"{cov}{make_iso}({argument}, n_features={d})"
+    for_features = f"{cov}{make_diagonal}(np.broadcast_to({argument}, ({n}, {d})))"
+    for_all = f"{cov}full(np.broadcast_to({argument}, ({n}, {d}, {d})))"
+    start = f"{argument} has shape {given}: "
+    if len(given) == 0:
+        raise ValueError(f"{argument} is a single number; for the same everywhere {for_features}")
+    if given == (d,) and n == d > 1:
+        raise ValueError(f"{start}for one value per row {for_rows}, per feature {for_features}")
+    if given == (d,) and n != d:
+        raise ValueError(
+            f"{start}{names.mean} has {n} rows; for one value per feature {for_features}"
+        )
+    if keyword == "cov" and given == (d, d) and d > 1:
+        if n != d:
+            raise ValueError(f"{start}one matrix for {n} rows; to use it for all {for_all}")
+        raise ValueError(
+            f"{start}for variances per row and feature {cov}diagonal({argument}), "
+            f"for one matrix for all rows {for_all}"
+        )
+    if len(given) > (3 if keyword == "cov" else 2):
+        raise ValueError(
+            f"{start}too many dimensions; matrices are given as {names.cov}, (n, d, d)"
+        )
+
+
+def _require_rows_and_columns(
+    argument: str, given: tuple[int, ...], mean: str, shape: tuple[int, ...]
+) -> None:
+    for axis, size, expected in zip(("rows", "columns"), given, shape, strict=False):
+        if size != expected:
+            raise ValueError(f"{argument} has {size} {axis}, {mean} has {expected}")

@@ -1,0 +1,173 @@
+"""What estimators of Gaussians share: reading and checking the examples that they are given."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import validate_data
+
+from halosvm.checks import frames
+from halosvm.checks.reading import needs_own_reading, place, refuse_lost, require_finite
+from halosvm.checks.targets import read_labels, read_weights
+from halosvm.checks.units import converted
+from halosvm.gaussians.gaussians import Gaussians, as_gaussians
+from halosvm.gaussians.mixtures import as_examples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from halosvm.gaussians.mixtures import Examples
+
+# What is not finite is told with its place, by `require_finite`.
+_CHECKS = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
+
+
+class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
+    """Mixin of classifiers of Gaussians: labels and weights that belong to their examples."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict`, the share of examples whose label is right.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        y, sample_weight = read_targets(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
+
+
+class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base class of estimators whose examples are Gaussians or arrays of means."""
+
+    _example_types: ClassVar[tuple[type[Any], ...]] = (Gaussians,)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the estimator as it was when a fit ends in an exception or an interrupt."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _read_training_data(
+        self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any
+    ) -> tuple[Any, NDArray[Any], Any]:
+        """Read examples, labels and weights, and remember what the features are."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        y, sample_weight = read_targets(X, y, sample_weight)
+        if self._is_read_by_us(X):
+            data = self._with_errors(X, None, X_std, X_cov)
+            _require_rows(data)
+            self.n_features_in_ = data.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if data.feature_names is not None:
+                self.feature_names_in_ = data.feature_names
+            y = read_labels(y, len(data))
+        else:
+            means, y = validate_data(self, X, y, **_CHECKS)
+            require_finite(means, "X")
+            data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
+        self.__dict__.pop("feature_units_in_", None)
+        if data.feature_units is not None:
+            self.feature_units_in_ = data.feature_units
+        return data, y, sample_weight
+
+    def _read_means(self, X: Any) -> NDArray[Any]:
+        """Read examples whose covariances do not matter."""
+        if self._is_read_by_us(X):
+            means: NDArray[Any] = self._check_features(as_gaussians(X)).mean
+            return means
+        means = validate_data(self, X, reset=False, **_CHECKS)
+        require_finite(means, "X")
+        units = getattr(self, "feature_units_in_", None)
+        means = converted(means, None, units, "X", "the training data")
+        return np.require(means, requirements=["ALIGNED"])
+
+    def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Any:
+        if not self._is_read_by_us(X):
+            return self._with_errors(self._read_means(X), self._labels_of(X), X_std, X_cov)
+        own = None if isinstance(X, self._example_types) else self._labels_of(X)
+        return self._check_features(self._with_errors(X, own, X_std, X_cov))
+
+    def _is_read_by_us(self, X: Any) -> bool:
+        """Tell whether an argument is for our own readers and not for scikit-learn's."""
+        return isinstance(X, self._example_types) or needs_own_reading(X)
+
+    def _labels_of(self, X: Any) -> frames.Labels:
+        """Return the labels of examples, whose features may have names only from the fit."""
+        names, index = frames.labels_of(X, "X")
+        return frames.Labels(
+            getattr(self, "feature_names_in_", None) if names is None else names, index
+        )
+
+    def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
+        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels)
+
+    def _check_features(self, X: Any) -> Any:
+        """Return examples in the units of the fit, after a check of their features."""
+        _require_rows(X)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        expected = getattr(self, "feature_names_in_", None)
+        if X.feature_names is not None and expected is not None:
+            for i, (name, fitted) in enumerate(zip(X.feature_names, expected, strict=True)):
+                if name != fitted:
+                    raise ValueError(f"X has feature {i} named {name!r}, in fit it was {fitted!r}")
+        units = getattr(self, "feature_units_in_", None)
+        return X.in_units(units, "X", "the training data")
+
+
+def require_finite_decisions(values: NDArray[np.float64], means: Any = None) -> None:
+    """Raise ValueError that names the first row of X whose decision values, (n, k), are not finite.
+
+    With the means, which nobody checked if scikit-learn was told to assume them finite.
+    """
+    lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if not lost.size:
+        return
+    row = int(lost[0])
+    bad = np.flatnonzero([] if means is None else ~np.isfinite(means[row]))
+    if len(bad):
+        value = means[row, bad[0]]
+        raise ValueError(f"X: {place((row, bad[0]))} is {value:g}; it must be finite")
+    raise ValueError(f"X: row {row} is so large that its decision value overflows")
+
+
+def read_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Return labels and weights after a check that nothing of them is lost, and their order."""
+    groups = getattr(X, "groups", None) if isinstance(X, Gaussians) else None
+    index, other = frames.index_of(X), "X"
+    if groups is not None:
+        index, other = groups, "X.groups"
+    for argument, given in (("y", y), ("sample_weight", sample_weight)):
+        frames.require_same_index(argument, given, other, index)
+    refuse_lost(y, "y")
+    return y, None if sample_weight is None else read_weights(sample_weight)
+
+
+def _require_rows(X: Examples) -> None:
+    if len(X) == 0:
+        raise ValueError("X has 0 rows; at least 1 is needed")

@@ -1,0 +1,126 @@
+"""Labels and weights: any labels to class codes, sample and class weights to one weight each."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from halosvm.checks import reading
+from halosvm.core.user_warning import warn_user
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+def read_labels(y: Any, n_samples: int) -> NDArray[Any]:
+    """Read the labels of examples that scikit-learn has not seen."""
+    shape = np.shape(y)
+    labels: NDArray[Any] = column_or_1d(y)
+    if len(shape) > 1:
+        warn_user(f"y is a column-vector of shape {shape}; pass y.ravel()", DataConversionWarning)
+    assert_all_finite(labels, input_name="y")
+    if len(labels) != n_samples:
+        raise ValueError(f"y has {len(labels)} values, X has {n_samples} rows")
+    return labels
+
+
+def read_weights(sample_weight: Any) -> Any:
+    """Read weights as finite numbers of any shape; how many there are is asked by `raw_weights`."""
+    weights = reading.as_float_array(sample_weight, "sample_weight")
+    reading.require_finite(weights, "sample_weight")
+    return weights if weights.ndim else float(weights)
+
+
+def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
+    """Return the sorted classes and each label's place among them, with little extra memory."""
+    try:
+        classes = np.unique(y)
+    except TypeError:
+        types = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise TypeError(f"y has labels that cannot be sorted, of the types {types}") from None
+    labels = classes.tolist()
+    if isinstance(labels[0], bytes):
+        raise TypeError(f"y has labels that are bytes, such as {labels[0]!r}; decode them")
+    if y.dtype != object:
+        check_classification_targets(y)
+    elif all(isinstance(label, numbers.Real) for label in labels):
+        values = np.array(labels)  # what objects hold is checked only here
+        assert_all_finite(values, input_name="y")
+        check_classification_targets(values)
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class, {labels[0]!r}; two or more classes are needed")
+    if len(classes) > np.iinfo(np.int16).max:
+        raise ValueError(f"y has {len(classes)} classes; the limit is {np.iinfo(np.int16).max}")
+    codes = np.empty(len(y), dtype=np.int16)
+    step = 65536
+    for begin in range(0, len(y), step):
+        codes[begin : begin + step] = np.searchsorted(classes, y[begin : begin + step])
+    return classes, codes
+
+
+def weighted_rows(
+    classes: NDArray[Any], codes: NDArray[np.int16], sample_weight: Any
+) -> tuple[NDArray[np.intp], Array | None]:
+    """Return the rows whose sample weight is not zero, and their weights, None if all are 1."""
+    weights = raw_weights(classes, codes, sample_weight, None)
+    if weights is None:
+        return np.arange(len(codes)), None
+    rows = np.flatnonzero(weights)
+    return rows, weights[rows]
+
+
+def raw_weights(
+    classes: NDArray[Any],
+    codes: NDArray[np.int16],
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | str | None,
+) -> Array | None:
+    """Return the sample weights with class weights multiplied in, or None if all are 1."""
+    weights: Array | None = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, codes[:, None], dtype=np.float64)
+        bad = np.flatnonzero(~(weights >= 0))
+        if bad.size:
+            row = bad[0]
+            raise ValueError(f"sample_weight row {row} is {weights[row]:g}; a weight must be >= 0")
+        _require_weight(classes, codes, weights, "sample_weight")
+    if class_weight is None:
+        return weights
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        per_class = np.bincount(codes, weights=weights, minlength=len(classes))
+        factors = per_class.sum() / (len(classes) * per_class)
+    else:
+        factors = compute_class_weight(class_weight, classes=classes, y=classes)
+        bad = np.flatnonzero(~((factors > 0) & np.isfinite(factors)))
+        if bad.size:
+            label, factor = classes.tolist()[bad[0]], factors[bad[0]]
+            raise ValueError(
+                f"class_weight of class {label!r} is {factor:g}; it must be positive and finite"
+            )
+    if weights is None:
+        return np.asarray(factors[codes])
+    scaled: Array = factors[codes] * weights
+    _require_weight(classes, codes, scaled, "sample_weight times class_weight")
+    return scaled
+
+
+def _require_weight(
+    classes: NDArray[Any], codes: NDArray[np.int16], weights: Array, argument: str
+) -> None:
+    """Raise ValueError for the first class none of whose weights is positive."""
+    lost = np.flatnonzero(np.bincount(codes[weights > 0], minlength=len(classes)) == 0)
+    if lost.size:
+        raise ValueError(
+            f"{argument} is 0 for all examples of class {classes.tolist()[lost[0]]!r}; leave them "
+            "out, or give one of them a positive weight"
+        )

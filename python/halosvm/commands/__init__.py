@@ -1,0 +1,6 @@
+"""The command ``halosvm``: words of the command line in, tables, files and pictures out.
+
+cli         the commands and their options
+demo        ``halosvm demo``
+benchmark   ``halosvm bench``
+"""

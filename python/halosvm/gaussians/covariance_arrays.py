@@ -1,0 +1,222 @@
+"""The array work of Covariances and Gaussians: reading, checking, selecting rows, packing factors.
+
+In:  array-likes, masked arrays, data frames, index expressions.
+Out: C-contiguous, aligned, native float32 or float64 arrays, in the memory of the argument where
+it is one already. Types and shapes are checked here, the values of plain arrays by the core.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halosvm.checks import reading
+from halosvm.checks.reading import (
+    FloatArray,
+    as_float_array,
+    beyond_limits,
+    refuse_where,
+    require_shape,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from halosvm.gaussians.covariances import Covariances
+
+    Batch = TypeVar("Batch", bound=Covariances)
+
+Rows: TypeAlias = slice | NDArray[np.intp]
+
+
+class Frozen:
+    """An immutable holder of arrays; pickles what `_state` names and not the core's view of it."""
+
+    __slots__ = ("_view",)
+
+    _state: ClassVar[tuple[str, ...]]
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} are immutable: {name} cannot be set")
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self._state)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        for name, value in zip(self._state, state, strict=True):
+            kept = value
+            if isinstance(value, np.ndarray):
+                kept = value.view()
+                kept.flags.writeable = False  # of our view, not of the array given
+            object.__setattr__(self, name, kept)
+        object.__setattr__(self, "_view", None)
+
+    def replaced(self, **parts: Any) -> Self:
+        """Return the same with other parts (for the package, which knows them valid)."""
+        state = dict(zip(self._state, self.__getstate__(), strict=True)) | parts
+        other = type(self).__new__(type(self))
+        other.__setstate__(tuple(state.values()))
+        return other
+
+
+# ---- reading and checking --------------------------------------------------------------------
+
+
+def read_correlation(array: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Read (n or 1, d, d) correlations for (n, d) data: diagonals 1, entries at most 1 in size."""
+    n_samples, n_features = shape
+    correlation = as_float_array(array, "correlation")
+    if correlation.ndim == 2:
+        correlation, n_samples = correlation[np.newaxis], 1
+    require_shape(correlation, "correlation", n_samples, n_features, n_features)
+    rounding = 1e-6 if correlation.dtype == np.float32 else 1e-8
+    units = np.einsum("ndd->nd", correlation)
+    refuse_where(~(np.abs(units - 1) <= rounding), "correlation", "the diagonal must be 1", units)
+    outside = ~(np.abs(correlation) <= 1 + rounding)
+    refuse_where(outside, "correlation", "it must be between -1 and 1", correlation)
+    return correlation
+
+
+def correlated(std: FloatArray, correlation: FloatArray) -> NDArray[np.float64]:
+    """Return the matrices of standard deviations (n, d) and correlations (n or 1, d, d)."""
+    # float64, because in float32 the product of two valid standard deviations can overflow
+    values = std[:, :, np.newaxis] * std[:, np.newaxis, :].astype(np.float64)
+    values *= correlation
+    return np.asarray(values)
+
+
+def inverse_of(inverse: FloatArray, argument: str) -> FloatArray:
+    """Return 1 / inverse, after a check that every result is a valid variance."""
+    with np.errstate(divide="ignore", over="ignore"):
+        variance = 1 / inverse
+    verdict = f"it must be > 0, and its inverse, the variance, at most {reading.LARGEST:g}"
+    refuse_where(~(inverse > 0) | beyond_limits(variance), argument, verdict, inverse)
+    return variance
+
+
+def require_alike(parts: Iterable[Any], of: type[Batch]) -> list[Batch]:
+    """Return batches of a type as a list, at least one, after a check of their features."""
+    batches = list(parts)
+    if not batches:
+        raise ValueError("parts is empty; at least one batch is needed")
+    for i, part in enumerate(batches):
+        if not isinstance(part, of):
+            raise TypeError(f"parts[{i}] is {type(part).__name__}, expected {of.__name__}")
+        if part.n_features != (d := batches[0].n_features):
+            raise ValueError(f"parts[{i}] has {part.n_features} features, parts[0] has {d}")
+    return batches
+
+
+# ---- selecting rows --------------------------------------------------------------------------
+
+
+def select_rows(key: Any, n_samples: int) -> int | Rows:
+    """Translate what stands in the brackets into one row, a range of rows, or row numbers.
+
+    Parameters
+    ----------
+    key : int, slice, integer or boolean array-like, or a tuple of one of them and ``...`` or ``:``
+        The index expression.
+    n_samples : int
+        Number of rows; negative indices count from there.
+
+    Returns
+    -------
+    int, slice or ndarray of intp
+        Non-negative and in range. Slices have step 1: others would not leave rows contiguous.
+
+    Raises
+    ------
+    IndexError
+        For a row out of range, and for anything that selects other things than rows.
+    """
+    if isinstance(key, tuple):
+        key, *rest = key or (...,)
+        if any(
+            part is not ... and not (isinstance(part, slice) and part == slice(None))
+            for part in rest
+        ):
+            raise IndexError("only rows can be selected, as in X[rows] or X[rows, ...]")
+    if key is ...:
+        key = slice(None)
+    if isinstance(key, slice):
+        start, stop, step = key.indices(n_samples)
+        return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
+    reading.refuse_masked(key, "the index")
+    index = np.asarray(key)
+    if index.size == 0 and isinstance(key, list):
+        index = index.astype(np.intp)
+    if index.dtype.kind == "b" and index.ndim == 1:
+        if len(index) != n_samples:
+            raise IndexError(f"the mask has {len(index)} entries for {n_samples} rows")
+        return np.flatnonzero(index)
+    if index.dtype.kind not in "iu" or index.ndim > 1:
+        raise IndexError(f"rows are selected by an integer, a slice or a 1-d array, not by {key!r}")
+    beyond = index[(index < -n_samples) | (index >= n_samples)]
+    if beyond.size:
+        raise IndexError(f"row {beyond.flat[0]} is out of range for {n_samples} rows")
+    rows = index.astype(np.intp)
+    rows = np.where(rows < 0, rows + n_samples, rows)
+    return int(rows) if rows.ndim == 0 else rows
+
+
+def take_rows(array: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    """Return the selected rows, a view for a slice."""
+    return array[rows] if isinstance(rows, slice) else array.take(rows, axis=0)
+
+
+def take_factors(
+    values: FloatArray, offsets: NDArray[np.int64], n_features: int, rows: Rows
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Select rows of flat factors, values as a view for a slice; the offsets start at 0 again."""
+    if isinstance(rows, slice):
+        offsets = offsets[rows.start : rows.stop + 1]
+        return values[n_features * offsets[0] : n_features * offsets[-1]], offsets - offsets[0]
+    ranks = np.diff(offsets)[rows]
+    packed = cumulated(ranks)
+    entries = np.arange(n_features * packed[-1])
+    entries += np.repeat(n_features * (offsets[rows] - packed[:-1]), n_features * ranks)
+    return values[entries], packed
+
+
+# ---- packing factors -------------------------------------------------------------------------
+
+
+def cumulated(ranks: ArrayLike) -> NDArray[np.int64]:
+    """Return 0 and the partial sums of the ranks."""
+    return np.concatenate([[0], np.cumsum(ranks, dtype=np.int64)])
+
+
+def read_factors(factors: Any) -> tuple[FloatArray, NDArray[np.int64] | None, tuple[int, int]]:
+    """Read factors, an (n, d, r) array or a list of (d, r_i), as values, offsets and (n, d)."""
+    listed = isinstance(factors, np.ndarray) and factors.dtype == object and factors.ndim == 1
+    if (listed or isinstance(factors, list | tuple)) and len(factors):
+        axes = ("n_features", "rank")
+        each = [as_float_array(factor, f"factors[{i}]", *axes) for i, factor in enumerate(factors)]
+        for i, factor in enumerate(each):
+            require_shape(factor, f"factors[{i}]", len(each[0]), "rank")
+        values, offsets = pack_factors(each, [factor.shape[1] for factor in each], len(each[0]))
+        if beyond_limits(values).any():  # the core would see the packed array, not the list
+            for i, factor in enumerate(each):
+                reading.require_in_range(factor, f"factors[{i}]")
+        return values, offsets, (len(each), len(each[0]))
+    values = as_float_array(factors, "factors", "n_samples", "n_features", "rank")
+    return values, None, (values.shape[0], values.shape[1])
+
+
+def pack_factors(
+    factors: Sequence[FloatArray], ranks: ArrayLike, n_features: int
+) -> tuple[FloatArray, NDArray[np.int64] | None]:
+    """Store row-major (d, rank_i) factors, given in any grouping, without padding.
+
+    Returns an (n, d, rank) array and None when all ranks agree, else a flat one and the offsets.
+    """
+    flat, offsets = np.concatenate([factor.reshape(-1) for factor in factors]), cumulated(ranks)
+    n_samples = len(offsets) - 1
+    if n_samples and (np.diff(offsets) == offsets[1]).all():
+        return flat.reshape(n_samples, n_features, offsets[1]), None
+    return flat, offsets

@@ -1,0 +1,376 @@
+"""The kinds of covariances: how each stores its matrices, and all that depends on that.
+
+In:  batches of `Covariances`, of which only the stored arrays are read.
+Out: their diagonals, factors, matrices, products and parts; the core's views of them.
+A kind is one class here and one line in `STORAGES`; nothing else asks a batch of what kind it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halosvm import _core
+from halosvm.gaussians.covariance_arrays import pack_factors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from halosvm.checks.reading import FloatArray
+    from halosvm.gaussians.covariance_arrays import Rows
+    from halosvm.gaussians.covariances import Covariances
+
+Array: TypeAlias = NDArray[np.float64]
+Offsets: TypeAlias = NDArray[np.int64] | None
+Kind: TypeAlias = Literal["zero", "isotropic", "diagonal", "low_rank", "full"]
+
+
+class Storage(ABC):
+    """One kind: S = D + F F' with a diagonal D and factors F, either of which may be 0.
+
+    A kind whose S is stored whole overrides what is said here in terms of D and F.
+    """
+
+    kind: ClassVar[Kind]
+    spherical: ClassVar[bool] = False  # all matrices are multiples of the identity
+    independent: ClassVar[bool] = True  # all matrices are diagonal
+
+    @abstractmethod
+    def core_view(self, batch: Covariances) -> _core.Covariances:
+        """Make the core's view of the arrays of a batch."""
+
+    @abstractmethod
+    def own_diagonal(self, batch: Covariances) -> FloatArray:
+        """Return the diagonal of S less that of F F' as (n, d), a view if possible.
+
+        Zeros are float32, so that they fit any dtype; squares are float64, where none overflows.
+        """
+
+    def factor_groups(self, batch: Covariances) -> Iterator[tuple[Rows, Array]]:  # noqa: ARG002
+        """Yield the rows of each rank and their F, (n_rows, d, rank), in float64."""
+        return iter(())
+
+    def matrices(self, batch: Covariances) -> FloatArray:
+        """Return S as (n, d, d), in a type that holds it; zeros are float32."""
+        return self.dense(batch)
+
+    @abstractmethod
+    def joined(
+        self, batches: Sequence[Covariances]
+    ) -> tuple[FloatArray | None, bool, Offsets, FloatArray | None]:
+        """Return values, squared, offsets and diagonal_values of batches of this or smaller kinds.
+
+        The sizes are those of the order in `STORAGES`.
+        """
+
+    @abstractmethod
+    def scaled(
+        self, batch: Covariances, factors: Array
+    ) -> tuple[Kind, FloatArray | None, FloatArray | None]:
+        """Return kind, values and diagonal_values of a batch whose features are multiplied."""
+
+    @abstractmethod
+    def truncated(
+        self, batch: Covariances, p: float, n_threads: int
+    ) -> tuple[Kind, FloatArray | None, Offsets]:
+        """Return kind, values and offsets of the leading parts that hold the share p of each.
+
+        Tied eigenvalues stay together.
+        """
+
+    def variances(self, batch: Covariances) -> Array:
+        """Return the (n, d) diagonals of S, a view where they are stored as such."""
+        return np.ascontiguousarray(self.own_diagonal(batch), dtype=np.float64)
+
+    def trace(self, batch: Covariances) -> Array:
+        """Return the (n,) sums of the diagonals of S."""
+        return np.asarray(self.variances(batch).sum(axis=1))
+
+    def dense(self, batch: Covariances) -> Array:
+        """Return S as (n, d, d), a view where it is stored as such."""
+        matrices = np.zeros((*batch.shape, batch.n_features))
+        np.einsum("ndd->nd", matrices)[...] = self.own_diagonal(batch)
+        for rows, factors in self.factor_groups(batch):
+            matrices[rows] += factors @ factors.transpose(0, 2, 1)
+        return matrices
+
+    def weighted_sum(self, batch: Covariances, weights: Array) -> Array:
+        """Return sum_j c_j S_j, (d, d)."""
+        total = np.diag(weights @ self.own_diagonal(batch).astype(np.float64, copy=False))
+        for rows, factors in self.factor_groups(batch):
+            weighted = weights[rows, np.newaxis, np.newaxis] * factors
+            total = total + np.tensordot(weighted, factors, ((0, 2), (0, 2)))
+        return total
+
+    def quadratic_forms(self, batch: Covariances, M: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Return tr(M S), tr(M S M S) and v'S v of each example; v has a row for each.
+
+        With S = diag(s) + F F' the second is s'(M o M) s + 2 s'|M F|^2 + |F'M F|^2.
+        """
+        s = self.own_diagonal(batch).astype(np.float64, copy=False)
+        trace = s @ M.diagonal()
+        squared = np.einsum("nd,nd->n", s @ np.square(M), s)
+        slope = np.einsum("nd,nd->n", s, np.square(v))
+        for rows, F in self.factor_groups(batch):
+            MF = M @ F
+            inner = F.transpose(0, 2, 1) @ MF
+            trace[rows] += np.einsum("nrr->n", inner)
+            squared[rows] += 2.0 * np.einsum("nd,ndr->n", s[rows], np.square(MF))
+            squared[rows] += np.square(inner).sum(axis=(1, 2))
+            slope[rows] += np.square(np.einsum("ndr,nd->nr", F, v[rows])).sum(axis=1)
+        return trace, squared, slope
+
+
+class _Spherical(Storage):
+    """What kinds share whose matrices have one eigenvalue."""
+
+    spherical = True
+
+    def truncated(
+        self,
+        batch: Covariances,
+        p: float,  # noqa: ARG002
+        n_threads: int,  # noqa: ARG002
+    ) -> tuple[Kind, FloatArray | None, Offsets]:
+        return batch.kind, batch.values, None
+
+
+class _Zero(_Spherical):
+    """Certain examples: nothing is stored."""
+
+    kind = "zero"
+
+    def core_view(self, batch: Covariances) -> _core.Covariances:
+        return _core.Covariances.zero(*batch.shape)
+
+    def own_diagonal(self, batch: Covariances) -> FloatArray:
+        return _zeros(batch)
+
+    def matrices(self, batch: Covariances) -> FloatArray:
+        return np.zeros((*batch.shape, batch.n_features), np.float32)
+
+    def joined(self, batches: Sequence[Covariances]) -> tuple[None, bool, None, None]:  # noqa: ARG002
+        return None, False, None, None
+
+    def scaled(self, batch: Covariances, factors: Array) -> tuple[Kind, None, None]:  # noqa: ARG002
+        return "zero", None, None
+
+
+class _Isotropic(_Spherical):
+    """One variance or standard deviation for each example."""
+
+    kind = "isotropic"
+
+    def core_view(self, batch: Covariances) -> _core.Covariances:
+        return _core.Covariances.isotropic(_values(batch), batch.n_features, batch.squared)
+
+    def own_diagonal(self, batch: Covariances) -> FloatArray:
+        return np.broadcast_to(_as_variances(batch)[:, np.newaxis], batch.shape)
+
+    def joined(self, batches: Sequence[Covariances]) -> tuple[FloatArray, bool, None, None]:
+        diagonals, squared = _diagonals(batches)
+        return np.concatenate([diagonal[:, 0] for diagonal in diagonals]), squared, None, None
+
+    def scaled(self, batch: Covariances, factors: Array) -> tuple[Kind, FloatArray, None]:
+        own, values = factors if batch.squared else np.square(factors), _values(batch)
+        if (own == own[0]).all():
+            return "isotropic", values * own[0], None
+        return "diagonal", values[:, np.newaxis] * own, None
+
+    def trace(self, batch: Covariances) -> Array:
+        return batch.n_features * _as_variances(batch).astype(np.float64, copy=False)
+
+
+class _Diagonal(Storage):
+    """A variance or standard deviation for each feature of each example."""
+
+    kind = "diagonal"
+
+    def core_view(self, batch: Covariances) -> _core.Covariances:
+        return _core.Covariances.diagonal(_values(batch), batch.squared)
+
+    def own_diagonal(self, batch: Covariances) -> FloatArray:
+        return _as_variances(batch)
+
+    def joined(self, batches: Sequence[Covariances]) -> tuple[FloatArray, bool, None, None]:
+        diagonals, squared = _diagonals(batches)
+        return np.concatenate(diagonals), squared, None, None
+
+    def scaled(self, batch: Covariances, factors: Array) -> tuple[Kind, FloatArray, None]:
+        return "diagonal", _values(batch) * (factors if batch.squared else np.square(factors)), None
+
+    def truncated(
+        self, batch: Covariances, p: float, n_threads: int
+    ) -> tuple[Kind, FloatArray, None]:
+        kept, values = _core.truncate_diagonal(batch.core_view(), p, n_threads), _values(batch)
+        return "diagonal", np.where(kept, values, np.zeros((), values.dtype)), None
+
+
+class _LowRank(Storage):
+    """A factor for each example, maybe of different ranks, and maybe a diagonal."""
+
+    kind = "low_rank"
+    independent = False
+
+    def core_view(self, batch: Covariances) -> _core.Covariances:
+        return _core.Covariances.low_rank(
+            _values(batch), batch.n_features, batch.offsets, batch.diagonal_values
+        )
+
+    def own_diagonal(self, batch: Covariances) -> FloatArray:
+        return _zeros(batch) if batch.diagonal_values is None else batch.diagonal_values
+
+    def factor_groups(self, batch: Covariances) -> Iterator[tuple[Rows, Array]]:
+        if batch.offsets is None:
+            yield slice(None), _values(batch).astype(np.float64, copy=False)
+            return
+        ranks, d = np.diff(batch.offsets), batch.n_features
+        starts = d * batch.offsets
+        for rank in np.unique(ranks):
+            rows = np.flatnonzero(ranks == rank)
+            entries = starts[rows, np.newaxis] + np.arange(d * rank)
+            factors = _values(batch)[entries].astype(np.float64)
+            yield rows, factors.reshape(len(rows), d, rank)
+
+    def variances(self, batch: Covariances) -> Array:
+        variances = super().variances(batch).copy()
+        for rows, factors in self.factor_groups(batch):
+            variances[rows] += np.einsum("ndr,ndr->nd", factors, factors)
+        return variances
+
+    def joined(
+        self, batches: Sequence[Covariances]
+    ) -> tuple[FloatArray, bool, Offsets, FloatArray | None]:
+        factors, ranks = zip(*map(_factors_and_ranks, batches), strict=True)
+        values, offsets = pack_factors(factors, np.concatenate(ranks), batches[0].n_features)
+        if all(
+            b.certain or (not storage_of(b).independent and b.diagonal_values is None)
+            for b in batches
+        ):
+            return values, False, offsets, None
+        added = np.concatenate([storage_of(b).own_diagonal(b) for b in batches])
+        return values, False, offsets, added
+
+    def scaled(
+        self, batch: Covariances, factors: Array
+    ) -> tuple[Kind, FloatArray, FloatArray | None]:
+        values, added = _values(batch), batch.diagonal_values
+        added = None if added is None else added * np.square(factors)
+        if batch.offsets is None:
+            return "low_rank", values * factors[:, np.newaxis], added
+        ranks = np.repeat(np.diff(batch.offsets), len(factors))
+        return "low_rank", values * np.repeat(np.tile(factors, len(batch)), ranks), added
+
+    def truncated(
+        self, batch: Covariances, p: float, n_threads: int
+    ) -> tuple[Kind, FloatArray, Offsets]:
+        return _leading_factors(batch, p, n_threads)
+
+
+class _Full(Storage):
+    """A dense matrix for each example."""
+
+    kind = "full"
+    independent = False
+
+    def core_view(self, batch: Covariances) -> _core.Covariances:
+        return _core.Covariances.full(_values(batch))
+
+    def own_diagonal(self, batch: Covariances) -> FloatArray:
+        return np.asarray(np.einsum("ndd->nd", _values(batch)))
+
+    def matrices(self, batch: Covariances) -> FloatArray:
+        return _values(batch)
+
+    def joined(self, batches: Sequence[Covariances]) -> tuple[FloatArray, bool, None, None]:
+        matrices = [storage_of(batch).matrices(batch) for batch in batches]
+        return np.concatenate(matrices), False, None, None
+
+    def scaled(self, batch: Covariances, factors: Array) -> tuple[Kind, FloatArray, None]:
+        return "full", _values(batch) * np.multiply.outer(factors, factors), None
+
+    def truncated(
+        self, batch: Covariances, p: float, n_threads: int
+    ) -> tuple[Kind, FloatArray, Offsets]:
+        return _leading_factors(batch, p, n_threads)
+
+    def dense(self, batch: Covariances) -> Array:
+        return _values(batch).astype(np.float64, copy=False)
+
+    def weighted_sum(self, batch: Covariances, weights: Array) -> Array:
+        return np.asarray(np.tensordot(weights, self.dense(batch), 1))
+
+    def quadratic_forms(self, batch: Covariances, M: Array, v: Array) -> tuple[Array, Array, Array]:
+        S = self.dense(batch)
+        MS = M @ S
+        squared = np.einsum("nij,nji->n", MS, MS)
+        return np.einsum("nii->n", MS), squared, np.einsum("ni,nij,nj->n", v, S, v, optimize=True)
+
+
+# From the smallest to the largest: each kind holds those before it, low_rank as its added diagonal.
+STORAGES: dict[Kind, Storage] = {
+    storage.kind: storage for storage in (_Zero(), _Isotropic(), _Diagonal(), _LowRank(), _Full())
+}
+
+
+def storage_of(batch: Covariances) -> Storage:
+    """Return what knows how a batch is stored."""
+    return STORAGES[batch.kind]
+
+
+def join(
+    batches: Sequence[Covariances],
+) -> tuple[Kind, FloatArray | None, bool, Offsets, FloatArray | None]:
+    """Join batches as the smallest kind that holds all of them.
+
+    Returns kind, values, squared, offsets and diagonal_values, as `Covariances` stores them.
+    """
+    kind = max((batch.kind for batch in batches), key=list(STORAGES).index)
+    return kind, *STORAGES[kind].joined(batches)
+
+
+def _values(batch: Covariances) -> FloatArray:
+    assert batch.values is not None
+    return batch.values
+
+
+def _zeros(batch: Covariances) -> FloatArray:
+    return np.broadcast_to(np.zeros((), np.float32), batch.shape)
+
+
+def _as_variances(batch: Covariances) -> FloatArray:
+    """Return isotropic or diagonal values as variances."""
+    return np.square(_values(batch), dtype=np.float64) if batch.squared else _values(batch)
+
+
+def _diagonals(batches: Sequence[Covariances]) -> tuple[list[FloatArray], bool]:
+    """Return the (n, d) diagonals of batches up to diagonal, and whether as standard deviations.
+
+    They are that if all batches but the certain ones are stored so.
+    """
+    if not all(batch.squared for batch in batches if not batch.certain):
+        return [storage_of(batch).own_diagonal(batch) for batch in batches], False
+    stored = [np.zeros(len(b), np.float32) if b.values is None else b.values for b in batches]
+    columns = [values if values.ndim == 2 else values[:, np.newaxis] for values in stored]
+    return [np.broadcast_to(c, b.shape) for c, b in zip(columns, batches, strict=True)], True
+
+
+def _factors_and_ranks(batch: Covariances) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return the factors of a batch, flat, and the rank of each: 0 where there is none."""
+    if storage_of(batch).independent or batch.values is None:
+        return np.empty(0, np.float32), np.zeros(len(batch), np.int64)
+    if batch.offsets is None:
+        return batch.values.reshape(-1), np.full(len(batch), batch.values.shape[2])
+    return batch.values, np.diff(batch.offsets)
+
+
+def _leading_factors(
+    batch: Covariances, p: float, n_threads: int
+) -> tuple[Kind, FloatArray, Offsets]:
+    """Return the truncated matrices by their factors, in the type of the given ones."""
+    in_core = _core.truncate_float32 if batch.dtype == np.float32 else _core.truncate
+    flat, offsets = in_core(batch.core_view(), p, n_threads)
+    return "low_rank", *pack_factors([flat], np.diff(offsets), batch.n_features)

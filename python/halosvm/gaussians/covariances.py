@@ -1,0 +1,400 @@
+"""Covariances: one covariance matrix per example, each batch in the smallest form that holds it.
+
+In:  arrays of variances, standard deviations, factors or matrices, used in place and checked once.
+Out: a batch to index, join and pickle, which the core views and reads without expanding it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+
+from halosvm.checks.reading import as_count, as_float_array, require_shape
+from halosvm.gaussians import covariance_arrays as arrays
+from halosvm.gaussians import covariance_kinds as kinds
+from halosvm.gaussians import subspace
+from halosvm.gaussians.sample_covariances import estimate_covariances
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm import _core
+    from halosvm.checks.reading import FloatArray
+    from halosvm.gaussians.covariance_kinds import Kind
+    from halosvm.gaussians.sample_covariances import BagKind, Of, Shrinkage
+
+
+class Covariances(arrays.Frozen):
+    """An immutable batch of covariance matrices, one per example.
+
+    Batches are made by the class methods. ``batch[rows]`` with a slice, an index array or a mask is
+    a batch (a view for a slice); with an integer it is the dense matrix of that example.
+
+    Attributes
+    ----------
+    kind : {"zero", "isotropic", "diagonal", "low_rank", "full"}
+        How the matrices are stored.
+    n_samples, n_features : int
+        Number of matrices and their order.
+    values : ndarray of float32 or float64, or None
+        The stored numbers, read-only: None for zero, (n,) isotropic, (n, d) diagonal, (n, d, d)
+        full, (n, d, r) low_rank. Where ranks differ, low_rank is flat: ``values[d * offsets[i] :
+        d * offsets[i + 1]]`` is the row-major (d, r_i) factor of example i.
+    squared : bool
+        True when isotropic or diagonal `values` are standard deviations, to be read as squares.
+    offsets : ndarray of int64 of shape (n + 1,), or None
+        Cumulative ranks of low_rank batches whose ranks differ.
+    diagonal_values : ndarray of shape (n, d), or None
+        Variances that a low_rank batch adds to the diagonal.
+
+    Notes
+    -----
+    Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too; do
+    not change them afterwards. Others are converted once. Standard deviations and factors have the
+    unit of the features, variances its square; 0 means certain. They are plain numbers: quantities
+    with a unit raise TypeError here, and are for `Gaussians`. Variances that are negative, NaN,
+    infinite or above 1e150, and matrices that are not symmetric and positive semi-definite beyond
+    rounding, raise ValueError with the row and the value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import Covariances
+    >>> batch = Covariances.from_std(np.array([[0.1, 0.2], [0.0, 0.5], [1.0, 2.0]]))
+    >>> batch[:2]
+    Covariances(kind='diagonal', n_samples=2, n_features=2, dtype=float64)
+    >>> batch[2]
+    array([[1., 0.],
+           [0., 4.]])
+    """
+
+    __slots__ = _state = (
+        "kind",
+        "n_samples",
+        "n_features",
+        "values",
+        "squared",
+        "offsets",
+        "diagonal_values",
+    )
+
+    kind: Kind
+    n_samples: int
+    n_features: int
+    values: FloatArray | None
+    squared: bool
+    offsets: NDArray[np.int64] | None
+    diagonal_values: FloatArray | None
+    _view: _core.Covariances | None
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "Covariances are made by zero, isotropic, diagonal, low_rank, full, from_std, "
+            "from_variance, from_inverse_variance, from_correlation, from_samples or concatenate"
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        kind: Kind,
+        shape: tuple[int, ...],
+        values: FloatArray | None = None,
+        *,
+        squared: bool = False,
+        offsets: NDArray[np.int64] | None = None,
+        added: FloatArray | None = None,
+        argument: str | None = None,
+    ) -> Self:
+        """Assemble a batch; with the name of an argument, the core checks the values first."""
+        batch = cls.__new__(cls)
+        batch.__setstate__((kind, shape[0], shape[1], values, squared, offsets, added))
+        if argument is not None and batch.n_samples:
+            batch.core_view().check(argument)
+        return batch
+
+    # ---- constructors ------------------------------------------------------------------------
+
+    @classmethod
+    def zero(cls, n_samples: int, n_features: int) -> Self:
+        """Make the covariances of certain examples; nothing is stored.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Numbers of examples (>= 0) and features (>= 1).
+        """
+        n_samples = as_count(n_samples, "n_samples", 0)
+        return cls._of("zero", (n_samples, as_count(n_features, "n_features", 1)))
+
+    @classmethod
+    def isotropic(cls, variance: ArrayLike, n_features: int, *, argument: str = "variance") -> Self:
+        """Make ``variance[i] * identity``.
+
+        Parameters
+        ----------
+        variance : array-like of shape (n_samples,)
+            One variance per example.
+        n_features : int
+            Number of features.
+        argument : str
+            Name of the array in error messages, here and below.
+        """
+        values = as_float_array(variance, argument, "n_samples")
+        return cls._spread(values, n_features, argument)
+
+    @classmethod
+    def diagonal(cls, variances: ArrayLike, *, argument: str = "variances") -> Self:
+        """Make diagonal matrices: errors that are independent between features.
+
+        Parameters
+        ----------
+        variances : array-like of shape (n_samples, n_features)
+            One variance per example and feature.
+        """
+        values = as_float_array(variances, argument, "n_samples", "n_features")
+        return cls._spread(values, None, argument)
+
+    @classmethod
+    def from_std(
+        cls, std: ArrayLike, n_features: int | None = None, *, argument: str = "std"
+    ) -> Self:
+        """Make isotropic or diagonal covariances from standard deviations, stored as they are.
+
+        Parameters
+        ----------
+        std : array-like of shape (n_samples,) or (n_samples, n_features)
+            One standard deviation per example, or per example and feature.
+        n_features : int, optional
+            Number of features; needed for a 1-d `std`.
+        """
+        return cls._spread(as_float_array(std, argument), n_features, argument, squared=True)
+
+    @classmethod
+    def from_variance(
+        cls, variance: ArrayLike, n_features: int | None = None, *, argument: str = "variance"
+    ) -> Self:
+        """Make isotropic or diagonal covariances from variances; parameters as in `from_std`."""
+        return cls._spread(as_float_array(variance, argument), n_features, argument)
+
+    @classmethod
+    def from_inverse_variance(
+        cls, inverse_variance: ArrayLike, n_features: int | None = None
+    ) -> Self:
+        """Make isotropic or diagonal covariances from inverse variances (precisions).
+
+        Parameters
+        ----------
+        inverse_variance : array-like of shape (n_samples,) or (n_samples, n_features)
+            Positive; infinity means certain, 0 (an infinite variance) raises ValueError.
+        n_features : int, optional
+            Number of features; needed for a 1-d array.
+        """
+        argument = "inverse_variance"
+        values = arrays.inverse_of(as_float_array(inverse_variance, argument), argument)
+        return cls._spread(values, n_features, argument)
+
+    @classmethod
+    def _spread(
+        cls, values: FloatArray, n_features: int | None, argument: str, *, squared: bool = False
+    ) -> Self:
+        """Make an isotropic batch of a 1-d array and a diagonal one of a 2-d array."""
+        if n_features is not None:
+            n_features = as_count(n_features, "n_features", 1)
+        if values.ndim == 1:
+            if n_features is None:
+                raise ValueError(f"{argument} is 1-d, which needs n_features as well")
+            shape = (len(values), n_features)
+            return cls._of("isotropic", shape, values, squared=squared, argument=argument)
+        require_shape(values, argument, "n_samples", n_features or "n_features")
+        return cls._of("diagonal", values.shape, values, squared=squared, argument=argument)
+
+    @classmethod
+    def low_rank(cls, factors: Any, diagonal: ArrayLike | None = None) -> Self:
+        """Make ``F F' + diag(diagonal)`` from factors F.
+
+        Parameters
+        ----------
+        factors : array-like of shape (n_samples, n_features, rank), or list of arrays
+            One factor per example; in a list of (n_features, rank_i) arrays the ranks may differ.
+            Rank 0 is allowed. A list is copied, without padding.
+        diagonal : array-like of shape (n_samples, n_features), optional
+            Variances to add.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Covariances.low_rank(np.array([[[1.0], [2.0]]]))[0]
+        array([[1., 2.],
+               [2., 4.]])
+        """
+        values, offsets, shape = arrays.read_factors(factors)
+        added = None
+        if diagonal is not None:
+            added = as_float_array(diagonal, "diagonal", *shape)
+            cls.diagonal(added, argument="diagonal")
+        cls._of("low_rank", shape, values, offsets=offsets, argument="factors")
+        return cls._of("low_rank", shape, values, offsets=offsets, added=added)
+
+    @classmethod
+    def full(cls, covariances: ArrayLike, *, argument: str = "covariances") -> Self:
+        """Make covariances of dense matrices.
+
+        Parameters
+        ----------
+        covariances : array-like of shape (n_samples, n_features, n_features)
+            Symmetric positive semi-definite matrices.
+        """
+        axes = ("n_samples", "n_features", "n_features")
+        values = as_float_array(covariances, argument, *axes)
+        return cls._of("full", values.shape, values, argument=argument)
+
+    @classmethod
+    def from_correlation(cls, correlation: ArrayLike, std: ArrayLike) -> Self:
+        """Make full covariances ``correlation * outer(std[i], std[i])``, in float64.
+
+        Parameters
+        ----------
+        correlation : array-like of shape ([n_samples, ] n_features, n_features)
+            One correlation matrix for each example, or one for all.
+        std : array-like of shape (n_samples, n_features)
+            Standard deviations.
+        """
+        spread = as_float_array(std, "std", "n_samples", "n_features")
+        cls.from_std(spread)
+        each = arrays.read_correlation(correlation, spread.shape)
+        cls.full(each, argument="correlation")
+        values = arrays.correlated(spread, each)
+        return cls._of("full", values.shape, values)
+
+    @classmethod
+    def from_samples(
+        cls,
+        samples: Iterable[ArrayLike],
+        kind: BagKind = "full",
+        *,
+        shrinkage: Shrinkage = None,
+        of: Of = "observations",
+    ) -> Self:
+        """Estimate a covariance from each bag of repeated observations, unbiased (ddof = 1).
+
+        Parameters
+        ----------
+        samples : iterable of array-like of shape (N_i, n_features)
+            The observations of each example, two or more: one tells nothing of its spread.
+        kind : {"full", "diagonal", "low_rank"}
+            What to keep; low_rank is exact, with factors of rank at most N_i - 1.
+        shrinkage, of
+            As in `halosvm.uncertainty.from_samples`.
+        """
+        values, offsets, added, shape = estimate_covariances(samples, kind, shrinkage, of)
+        return cls._of(kind, shape, values, offsets=offsets, added=added, argument="samples")
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Covariances]) -> Self:
+        """Join batches of one number of features, in order.
+
+        Different kinds become the smallest kind that holds all of them. The result is float32 when
+        all parts are and none had to be squared or expanded, else float64.
+        """
+        batches = arrays.require_alike(parts, Covariances)
+        kind, values, squared, offsets, added = kinds.join(batches)
+        shape = (sum(map(len, batches)), batches[0].n_features)
+        return cls._of(kind, shape, values, squared=squared, offsets=offsets, added=added)
+
+    # ---- what a batch offers -----------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n_samples, n_features)``."""
+        return self.n_samples, self.n_features
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored numbers, float64 if there are none."""
+        return np.dtype(np.float64) if self.values is None else self.values.dtype
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing is stored: all examples are certain, and the kind is zero."""
+        return self.values is None
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __getitem__(self, key: Any) -> Any:
+        rows = arrays.select_rows(key, self.n_samples)
+        if isinstance(rows, int):
+            return self[rows : rows + 1].to_full()[0]
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        values, offsets, added = self.values, self.offsets, self.diagonal_values
+        if values is not None and offsets is not None:
+            values, offsets = arrays.take_factors(values, offsets, self.n_features, rows)
+        elif values is not None:
+            values = arrays.take_rows(values, rows)
+        added = None if added is None else arrays.take_rows(added, rows)
+        return self.replaced(
+            n_samples=n_rows, values=values, offsets=offsets, diagonal_values=added
+        )
+
+    def variances(self) -> NDArray[np.float64]:
+        """Return the diagonals, (n_samples, n_features), as variances; maybe a read-only view."""
+        return kinds.storage_of(self).variances(self)
+
+    def trace(self) -> NDArray[np.float64]:
+        """Return the sums of the diagonals, (n_samples,)."""
+        return kinds.storage_of(self).trace(self)
+
+    def truncate(self, p: float, *, n_threads: int | None = None) -> Covariances:
+        """Keep the largest eigenvalues of each matrix that hold a fraction of its variance.
+
+        Full matrices become low_rank, of a rank for each example. Diagonal ones stay so, with the
+        smaller variances 0. An added diagonal is kept whole. Tied eigenvalues are kept or dropped
+        together, hence isotropic matrices whole.
+
+        Parameters
+        ----------
+        p : float
+            Above 0 and at most 1; 1 keeps every eigenvalue that is not rounding.
+        n_threads : int, optional
+            Number of threads; None uses every processor this process may use.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Covariances.diagonal(np.array([[4.0, 5.0, 1.0]])).truncate(0.9).values
+        array([[4., 5., 0.]])
+        """
+        kind, values, offsets = subspace.truncate(self, p, n_threads)
+        return self.replaced(kind=kind, values=values, offsets=offsets)
+
+    def scaled(self, factors: NDArray[np.float64]) -> Covariances:
+        """Return the covariances of features times so many, one factor for each feature."""
+        kind, values, added = kinds.storage_of(self).scaled(self, factors)
+        return self.replaced(kind=kind, values=values, diagonal_values=added)
+
+    def to_full(self) -> NDArray[np.float64]:
+        """Return dense matrices, (n_samples, n_features, n_features); maybe a read-only view.
+
+        This expands every kind but full to n_samples * n_features**2 numbers.
+        """
+        return kinds.storage_of(self).dense(self)
+
+    def core_view(self) -> _core.Covariances:
+        """Return the core's view of the stored arrays, made at the first call."""
+        view = self._view
+        if view is None:
+            view = kinds.storage_of(self).core_view(self)
+            object.__setattr__(self, "_view", view)
+        return view
+
+    def __repr__(self) -> str:
+        return (
+            f"Covariances(kind={self.kind!r}, n_samples={self.n_samples}, "
+            f"n_features={self.n_features}, dtype={self.dtype})"
+        )
+
+    def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise TypeError("Covariances are not one array: use .values, .variances() or .to_full()")

@@ -1,0 +1,292 @@
+"""Gaussians: the examples, each with a mean and a covariance; the first station of the flow.
+
+In:  means with standard deviations, variances or covariances, read by their dimensions.
+Out: one object that scikit-learn can index, split and pickle, and that the core views in place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+
+from halosvm import _core
+from halosvm.checks import frames, units
+from halosvm.checks.error_arguments import OWN_NAMES, X_NAMES, read_examples
+from halosvm.gaussians import covariance_arrays as arrays
+from halosvm.gaussians import subspace
+from halosvm.gaussians.covariances import Covariances
+from halosvm.gaussians.groups import labels_in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.checks.frames import FeatureNames
+    from halosvm.checks.reading import FloatArray
+    from halosvm.checks.units import FeatureUnits
+
+
+class Gaussians(arrays.Frozen):
+    """Uncertain examples: row i is normal with mean ``mean[i]`` and covariance ``covariances[i]``.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n_samples, n_features)
+        Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too;
+        do not change them afterwards. A data frame also gives the feature names.
+        Quantities of astropy and pint, and astropy tables with units, also give the units.
+    std : array-like of shape (n_samples,) or (n_samples, n_features), optional
+        Standard deviations, in the unit of the features: one per example, or one per example and
+        feature; 0 means certain. A data frame is paired with that of the means by its index and by
+        its columns, whose names may differ by one prefix and one suffix, as `a_err` and `a` do, or
+        altogether; labels that contradict those of the means are refused.
+    variance : array-like of shape (n_samples,) or (n_samples, n_features), optional
+        The squares of standard deviations.
+    cov : Covariances or array-like, optional
+        An array is read by its dimensions: (n_samples,) isotropic, (n_samples, n_features)
+        diagonal, (n_samples, n_features, n_features) full.
+
+        At most one of `std`, `variance` and `cov` can be given; without any, the examples are
+        certain. Where the means have units, these need theirs too, and are converted.
+
+    Attributes
+    ----------
+    mean : ndarray of float32 or float64 of shape (n_samples, n_features)
+        The means, read-only.
+    covariances : Covariances
+        Their covariances.
+    feature_names : ndarray of str objects of shape (n_features,), or None
+        The columns of the data frame that gave the means, if all are strings.
+    feature_units : tuple of units, or None
+        The unit of each feature, if the means had units; means and covariances are in them.
+    groups : ndarray of shape (n_samples,), or None
+        Of Gaussians of repeated observations, what each example was called; see
+        `halosvm.uncertainty.from_samples` and `labels_by_group`.
+    shape, ndim, dtype
+        Those of `mean`.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not agree; values that are NaN, infinite or above 1e150; negative
+        variances; matrices that are not symmetric and positive semi-definite; and for arrays whose
+        meaning is open: one matrix for all examples, or as many examples as features where the
+        dimensions do not tell the two apart. The message names the constructor to use.
+    TypeError
+        For arrays that do not hold real numbers.
+
+    Notes
+    -----
+    ``X[rows]`` with a slice, an index array or a mask is Gaussians (a view for a slice); with an
+    integer it is the pair ``(mean, covariance)`` of that example, as arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import Gaussians
+    >>> X = Gaussians(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), std=np.array([0.1, 0.0, 2.0]))
+    >>> X
+    Gaussians(n_samples=3, n_features=2, covariances='isotropic', dtype=float64)
+    >>> X[1:].mean
+    array([[3., 4.],
+           [5., 6.]])
+    >>> mean, covariance = X[2]
+    >>> covariance
+    array([[4., 0.],
+           [0., 4.]])
+    """
+
+    __slots__ = _state = ("mean", "covariances", "feature_names", "feature_units", "groups")
+
+    mean: FloatArray
+    covariances: Covariances
+    feature_names: FeatureNames | None
+    feature_units: FeatureUnits
+    groups: NDArray[Any] | None
+    _view: _core.Gaussians | None
+
+    ndim = 2
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        *,
+        std: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
+        cov: Covariances | ArrayLike | None = None,
+    ) -> None:
+        labels = frames.labels_of(mean, "mean")
+        self.__setstate__(
+            read_examples(OWN_NAMES, mean, labels, std=std, variance=variance, cov=cov)
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Gaussians]) -> Gaussians:
+        """Join Gaussians of the same features, in order.
+
+        Covariances are joined as by `Covariances.concatenate`. Feature names are kept if all parts
+        have them, in which case they must be equal, and groups if all parts have them. Units become
+        those of the first part.
+
+        Parameters
+        ----------
+        parts : iterable of Gaussians
+            At least one.
+        """
+        batches = list(parts)
+        for i, part in enumerate(batches):
+            if not isinstance(part, Gaussians):
+                raise TypeError(f"parts[{i}] is {type(part).__name__}, expected Gaussians")
+        if batches:
+            wanted = batches[0].feature_units
+            batches = [p.in_units(wanted, f"parts[{i}]", "parts[0]") for i, p in enumerate(batches)]
+        covariances = Covariances.concatenate(part.covariances for part in batches)
+        of_each = [part.groups for part in batches if part.groups is not None]
+        return batches[0].replaced(
+            mean=np.concatenate([part.mean for part in batches]),
+            covariances=covariances,
+            feature_names=frames.common_names([part.feature_names for part in batches], "parts"),
+            groups=np.concatenate(of_each) if len(of_each) == len(batches) else None,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n_samples, n_features)``."""
+        return self.covariances.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the means."""
+        return self.mean.dtype
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, key: Any) -> Any:
+        rows = arrays.select_rows(key, len(self))
+        if isinstance(rows, int):
+            return self.mean[rows], self.covariances[rows]
+        groups = None if self.groups is None else arrays.take_rows(self.groups, rows)
+        mean = arrays.take_rows(self.mean, rows)
+        return self.replaced(mean=mean, covariances=self.covariances[rows], groups=groups)
+
+    def labels_by_group(self, labels: Any, groups: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the label of each example, in the order of `groups`, which need not be that given.
+
+        Parameters
+        ----------
+        labels : mapping, Series or array-like
+            The label of each group: a mapping, or a Series whose index names the groups. With
+            `groups`, the label of each observation, of shape (n_observations,).
+        groups : array-like of shape (n_observations,), optional
+            The group of each observation, as given to `halosvm.uncertainty.from_samples`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If a group has no label, or two that differ.
+
+        Examples
+        --------
+        >>> from halosvm.uncertainty import from_samples
+        >>> X = from_samples([[3.0], [2.0], [0.0], [1.0]], ["b", "b", "a", "a"], of="mean")
+        >>> X.groups
+        array(['a', 'b'], dtype=object)
+        >>> X.labels_by_group({"b": 1, "a": 0})
+        array([0, 1])
+        """
+        return labels_in_order(self.groups, labels, groups)
+
+    def in_units(self, feature_units: FeatureUnits, argument: str, other: str) -> Self:
+        """Return these Gaussians in the units that `other` has; both names are for messages."""
+        given = self.feature_units
+        if units.equal(given, feature_units):
+            return self
+        mean = units.converted(self.mean, given, feature_units, argument, other)
+        covariances = self.covariances
+        if not covariances.certain:
+            factors = units.error_factors(given, feature_units, 2, argument, other)
+            covariances = covariances if factors is None else covariances.scaled(factors)
+        return self.replaced(mean=mean, covariances=covariances, feature_units=feature_units)
+
+    def truncate(self, p: float, *, mean: str = "keep", n_threads: int | None = None) -> Gaussians:
+        """Truncate the covariances to the subspace of each that holds a fraction of its variance.
+
+        Parameters
+        ----------
+        p, n_threads
+            As in `Covariances.truncate`.
+        mean : {"keep", "project"}, default="keep"
+            "project" is the printed form of SVM-GSU, section 3.2, which also replaces each mean by
+            its part in the subspace. All that lies outside of it is lost, for certain examples the
+            whole mean: it is there to reproduce the paper.
+        """
+        subspace.require_mean(mean, "mean")
+        covariances = self.covariances.truncate(p, n_threads=n_threads)
+        means = self.mean if mean == "keep" else subspace.project_means(self.mean, covariances)
+        return self.replaced(mean=means, covariances=covariances)
+
+    def core_view(self) -> _core.Gaussians:
+        """Return the core's view of the stored arrays, made at the first call."""
+        view = self._view
+        if view is None:
+            view = _core.Gaussians(self.mean, self.covariances.core_view())
+            object.__setattr__(self, "_view", view)
+        return view
+
+    def __repr__(self) -> str:
+        return (
+            f"Gaussians(n_samples={self.shape[0]}, n_features={self.shape[1]}, "
+            f"covariances={self.covariances.kind!r}, dtype={self.dtype})"
+        )
+
+    def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise TypeError(
+            "Gaussians are not one array, and their means alone would lose the covariances; "
+            "use .mean where only the means are wanted"
+        )
+
+
+def as_gaussians(
+    X: Gaussians | ArrayLike,
+    *,
+    X_std: ArrayLike | None = None,
+    X_cov: Covariances | ArrayLike | None = None,
+    labels: frames.Labels | None = None,
+) -> Gaussians:
+    """Read the examples that an estimator was given; errors speak of X, X_std and X_cov.
+
+    Parameters
+    ----------
+    X : Gaussians or array-like of shape (n_samples, n_features)
+        Gaussians are returned as they are.
+    X_std, X_cov : array-like, optional
+        `std` and `cov` of Gaussians, for an `X` that holds only means; at most one.
+    labels : Labels, optional
+        Those of the data frame whose bare array `X` is.
+
+    Returns
+    -------
+    Gaussians
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `Gaussians`; also if `X` is Gaussians and `X_std` or `X_cov` is given.
+    """
+    if isinstance(X, Gaussians):
+        for name, value in (("X_std", X_std), ("X_cov", X_cov)):
+            if value is not None:
+                raise ValueError(f"{name} is given, but X is Gaussians, which have covariances")
+        return X
+    if labels is None:
+        labels = frames.labels_of(X, "X")
+    gaussians = Gaussians.__new__(Gaussians)
+    gaussians.__setstate__(read_examples(X_NAMES, X, labels, std=X_std, cov=X_cov))
+    return gaussians

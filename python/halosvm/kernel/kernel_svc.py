@@ -1,0 +1,396 @@
+"""Classification of Gaussians by an expected kernel: UncertainKernelSVC.
+
+Gaussians and labels enter; support Gaussians, their coefficients, and decision values leave.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.svm import SVC
+from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import check_is_fitted
+
+from halosvm.checks.estimator import GaussianClassifier, read_targets
+from halosvm.checks.parameters import require_count, require_number, thread_count
+from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
+from halosvm.core.abandonable import abandonable
+from halosvm.core.user_warning import warn_user
+from halosvm.kernel.expansions import KernelExpansion, expansion_values
+from halosvm.kernel.expected_kernel import ExpectedKernel, check_diagonal, check_kernel
+from halosvm.kernel.level2 import check_level2, resolve_tau
+from halosvm.kernel.training_gram import require_memory, training_gram
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.gaussians.covariances import Covariances
+    from halosvm.gaussians.mixtures import Examples
+
+    Array = NDArray[np.float64]
+
+_SHAPES = ("ovr", "ovo")
+
+
+class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
+    r"""Support vector machine with an expected kernel, for examples that are Gaussians or mixtures.
+
+    Examples are compared by :math:`E\, k(x_i, x_j)` for independent :math:`x_i \sim X_i` and
+    :math:`x_j \sim X_j`; the decision value of an uncertain example is the expectation of that of
+    the points it may be. With all examples certain it is scikit-learn's `SVC`, which solves the
+    dual problem here too.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser, as in `SVC`.
+    kernel : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
+    gamma, degree, coef0, normalize
+        Of the kernel, as in `expected_kernel`; gamma="scale" counts the covariances, and examples
+        by their weights.
+    diagonal : {"product", "unit"}, default="product"
+        Diagonal of the Gram matrix that is trained on, as in `expected_kernel`: "unit" adds a ridge
+        to each uncertain example. Predictions use the product formula always.
+    level2, tau
+        The level-2 kernel of `expected_kernel`, a Gaussian of the distances by the expected kernel.
+        Decision values are no expectations then. "median" is that of the training examples by their
+        weights, in predictions too.
+    tol : float, default=1e-3
+        Tolerance of the dual solver.
+    max_iter : int, default=-1
+        Limit of its iterations; -1 is none.
+    cache_size : float, default=200
+        Size of its cache in MB.
+    class_weight : dict, "balanced" or None, default=None
+        Factors for the weights of each class. "balanced" counts examples by their weights, so that
+        a weight of 2 equals a repetition; `SVC` counts rows.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns of more than two classes, as in `SVC`: a value for each
+        class, or for each pair of classes, beside which `decision_std` stands.
+    n_threads : int or None, default=None
+        Number of threads for kernels; None uses every processor this process may use.
+    memory : str, path, joblib.Memory or None, default=None
+        Where to keep Gram matrices of training examples, as in `Pipeline`: a search over C, `tol`
+        or `class_weight` computes that of each fold once for each kernel. Kernels of different
+        gamma share nothing: of uncertain examples the determinant and the quadratic form both
+        depend on gamma and the covariances together. A matrix takes 8 n_samples^2 bytes on disk, is
+        found by the content of its examples, and is not deleted; clear it after an upgrade.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order. With two classes, `classes_[1]` is the positive one.
+    support_ : ndarray of shape (n_support,)
+        Rows of the support examples in the training data.
+    support_gaussians_ : Gaussians or GaussianMixtures
+        The support examples, all that is kept of the data.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_support)
+        Coefficients of the support examples, times their labels, as in `SVC`.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Intercepts, one for each pair of classes.
+    gamma_ : ndarray of shape (1,) or (n_features,)
+        The gamma in use.
+    tau_ : float or None
+        The tau in use, None without a level-2 kernel.
+    n_iter_ : int
+        Largest number of iterations among the pairs of classes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the training data had names that are all strings.
+    feature_units_in_ : tuple of units
+        Units of the features, if the training data had units; examples to predict need theirs too,
+        and are converted.
+
+    See Also
+    --------
+    UncertainSVC : The linear machine with the expected hinge loss, for many examples.
+    expected_kernel : The Gram matrix.
+
+    References
+    ----------
+    Y. Chen, T. T. Georgiou and A. Tannenbaum, "Probabilistic Kernel Support Vector Machines"
+    (2019), with the sign of the determinant's exponent corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import UncertainKernelSVC
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> clf = UncertainKernelSVC(C=10.0, gamma=1.0).fit(X, [0, 0, 1, 1], X_std=np.full((4, 2), 0.1))
+    >>> clf.predict([[0.1, 0.1], [0.9, 0.1]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str = "rbf",
+        gamma: ArrayLike | str = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        diagonal: str = "product",
+        normalize: bool = False,
+        level2: str | None = None,
+        tau: float | str = "median",
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        cache_size: float = 200,
+        class_weight: Mapping[Any, float] | str | None = None,
+        decision_function_shape: str = "ovr",
+        n_threads: int | None = None,
+        memory: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.diagonal = diagonal
+        self.normalize = normalize
+        self.level2 = level2
+        self.tau = tau
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.n_threads = n_threads
+        self.memory = memory
+
+    def fit(
+        self,
+        X: Examples | ArrayLike,
+        y: ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model; a fit that is interrupted leaves the estimator as it was.
+
+        `SVC` cannot be told to stop. Ctrl-C ends the fit at once nevertheless, but leaves `SVC`
+        behind in a thread: it goes on with the pair of classes that it is at, keeping one processor
+        busy and the Gram matrix in memory, until that is solved, `max_iter` is reached, or the
+        process ends.
+
+        Parameters
+        ----------
+        X : Gaussians, GaussianMixtures or array-like of shape (n_samples, n_features)
+            Training examples, or only their means.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        X_std, X_cov : array-like, optional
+            Standard deviations or covariances, as in `UncertainSVC.fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors for C of each example.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MemoryError
+            If the Gram matrix would not fit into memory; nothing is computed then.
+        ValueError, TypeError
+            For data, labels, weights or parameters that make no sense.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the dual solver ends at `max_iter`.
+        """
+        with self._all_or_nothing():
+            return self._fit(X, y, X_std, X_cov, sample_weight)
+
+    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
+        data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
+        classes, codes = encode_labels(y)
+        used, weights = weighted_rows(classes, codes, sample_weight)
+        if len(used) < len(data):
+            # `SVC` drops the others itself, but then counts support examples among the rest.
+            data, y, codes = data[used], y[used], codes[used]
+        costs = raw_weights(classes, codes, weights, self.class_weight)
+        require_memory(len(data))
+        kernel = ExpectedKernel.for_examples(
+            data, weights, self.kernel, self.gamma, self.degree, self.coef0, self.normalize
+        )
+        memory, threads = self.memory, thread_count(self.n_threads)
+        if self.level2 is not None:
+            tau = resolve_tau(
+                self.tau, data, lambda rows: training_gram(memory, rows, kernel, threads), weights
+            )
+            kernel = dataclasses.replace(kernel, tau=tau)
+        gram = training_gram(memory, data, kernel, threads, self.diagonal)
+        dual = _DualSolver(
+            C=self.C,
+            kernel="precomputed",
+            tol=self.tol,
+            max_iter=self.max_iter,
+            cache_size=self.cache_size,
+        )
+        # Pairs of classes that have not begun, and columns that are not in the cache, are read from
+        # the matrix as it is: without numbers the solver finds nothing left to improve.
+        abandonable(lambda: dual.fit(gram, y, costs), lambda: gram.fill(np.nan))
+        self.gamma_, self.tau_, self._kernel = kernel.gamma, kernel.tau, kernel
+        self.classes_ = classes
+        self.support_ = used[dual.support_]
+        self.support_gaussians_ = data[dual.support_]
+        self.dual_coef_ = dual.dual_coef_
+        self.intercept_ = dual.intercept_
+        self.n_iter_ = int(dual.n_iter_.max())
+        if dual.fit_status_ == 1:
+            warn_user(
+                f"the dual solver ended at max_iter = {self.max_iter} before tol = {self.tol:g} "
+                "was reached; increase max_iter or tol, or standardise the features"
+            )
+        self._pairs = _pair_coefficients(dual.dual_coef_, dual.n_support_)
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol", "cache_size"):
+            require_number(getattr(self, name), name)
+        if isinstance(self.max_iter, bool) or self.max_iter != -1:
+            require_count(self.max_iter, "max_iter")
+        thread_count(self.n_threads)
+        check_kernel(self.kernel, self.degree, self.coef0, self.normalize, "kernel")
+        check_diagonal(self.diagonal, self.kernel, self.normalize)
+        check_level2(self.level2, self.tau, self.diagonal)
+        shape = self.decision_function_shape
+        if not isinstance(shape, str) or shape not in _SHAPES:
+            raise ValueError(
+                f"decision_function_shape must be one of {', '.join(_SHAPES)}; got {shape!r}"
+            )
+
+    def decision_function(
+        self,
+        X: Examples | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the decision values, for uncertain examples their expectations.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`; those without covariances are certain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Positive values speak for `classes_[1]`. Of more than two classes, with "ovr" the
+            largest value tells the class that wins most pairs; with "ovo" these are the values of
+            the pairs (0, 1), (0, 2), ..., (1, 2), ..., where positive ones speak for the first.
+        """
+        values = self._pair_values(X, X_std, X_cov)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        if self.decision_function_shape == "ovo":
+            return values
+        return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
+
+    def predict(
+        self,
+        X: Examples | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Return the class label of each example, of many classes that which wins most pairs.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`; a covariance changes the decision value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self._pair_values(X, X_std, X_cov)
+        if len(self.classes_) == 2:
+            codes = (values[:, 0] > 0).astype(np.intp)
+        else:
+            codes = self._votes(values).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def score(
+        self,
+        X: Examples | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy of `predict`, the share of examples whose label is right.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `predict`.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        if X_std is not None or X_cov is not None:
+            y, sample_weight = read_targets(X, y, sample_weight)
+            X = self._read_data(X, X_std, X_cov)
+        return float(super().score(X, y, sample_weight))
+
+    def _votes(self, values: Array) -> NDArray[np.intp]:
+        """Return the pairs that each class wins, (n_samples, n_classes)."""
+        n_classes = len(self.classes_)
+        votes = np.zeros((len(values), n_classes), dtype=np.intp)
+        for pair, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
+            votes[:, i] += values[:, pair] > 0
+            votes[:, j] += values[:, pair] <= 0
+        return votes
+
+    def _pair_values(self, X: Any, X_std: Any, X_cov: Any) -> Array:
+        """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
+        check_is_fitted(self)
+        data = self._read_data(X, X_std, X_cov)
+        threads = thread_count(self.n_threads)
+        return expansion_values(
+            data, self.support_gaussians_, self._pairs, self.intercept_, self._kernel, threads
+        )
+
+
+class _DualSolver(SVC):  # type: ignore[misc]
+    """`SVC` that leaves the warning to its caller, whose own caller it should name."""
+
+    def _warn_from_fit_status(self) -> None:
+        pass
+
+
+def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:
+    """Return the coefficients of all support examples in each pair of classes.
+
+    `SVC` stores of an example of class i its coefficients against each other class, in order; those
+    of two classes it stores with the sign of the decision function already turned.
+    """
+    n_classes = len(n_support)
+    if n_classes == 2:
+        return dual_coef
+    ends = np.r_[0, np.cumsum(n_support)]
+    of_class = [slice(ends[i], ends[i + 1]) for i in range(n_classes)]
+    pairs = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
+    for row, i, j in zip(pairs, *np.triu_indices(n_classes, 1), strict=True):
+        row[of_class[i]] = dual_coef[j - 1, of_class[i]]
+        row[of_class[j]] = dual_coef[i, of_class[j]]
+    return pairs

@@ -1,0 +1,7 @@
+"""Linear machines: Gaussians and labels come in, weights of features go out.
+
+svc            `UncertainSVC`
+linear_fit     the one place where an objective is built and a solver runs
+linear_model   decision values of linear models, and their spread
+calibration    `PlattScaling`: decision values to probabilities
+"""

@@ -1,0 +1,264 @@
+"""Fits of linear models: the one place where an objective is built and a solver runs.
+
+In:  Gaussians, the codes of their classes, their weights, and the settings of an estimator.
+Out: coefficients, how good they are certified to be, and a warning where that is not enough.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from halosvm import _core
+from halosvm.checks.parameters import require_count, require_number, thread_count
+from halosvm.core.user_warning import warn_user
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from halosvm.gaussians.gaussians import Gaussians
+
+    Array = NDArray[np.float64]
+
+SOLVERS = ("auto", "lbfgs", "interior_point", "sgd")
+BATCH_SOLVERS = SOLVERS[:3]
+_AVERAGING = ("weighted", "none")
+
+
+class Status(Enum):
+    """How a run of a solver ended; the core has a sentence for each."""
+
+    CONVERGED = "converged"
+    ZERO_MODEL = "zero_model"
+    MAX_ITERATIONS = "max_iterations"
+    STALLED = "stalled"
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The linear models of all problems, and what is known of them.
+
+    Attributes
+    ----------
+    coef, intercept : ndarray of shape (n_problems, n_features), (n_problems,)
+        The models.
+    objective, lower_bound : ndarray of shape (n_problems,)
+        J, and a bound that no model is below.
+    suboptimality : ndarray of shape (n_problems,)
+        A certified upper bound on (J - J*) / J*, rounding included.
+    n_iter : int
+        Iterations or, of "sgd", passes over the data.
+    status : Status
+        How the run ended.
+    message : str
+        The same as a sentence.
+    """
+
+    coef: Array
+    intercept: Array
+    objective: Array
+    lower_bound: Array
+    suboptimality: Array
+    n_iter: int
+    status: Status
+    message: str
+
+    @classmethod
+    def of_core(cls, run: _core.Result) -> Self:
+        """Return what the core found."""
+        models = (run["coef"], run["intercept"], run["objective"], run["lower_bound"])
+        status = Status(run["status"])
+        return cls(*models, run["suboptimality"], run["epochs"], status, run["message"])
+
+    def describe(self, estimator: Any) -> None:
+        """Set the attributes that tell of the fit; those of a single problem are numbers."""
+        one = len(self.objective) == 1
+        estimator.objective_ = float(self.objective[0]) if one else self.objective
+        estimator.suboptimality_ = float(self.suboptimality[0]) if one else self.suboptimality
+        estimator.n_iter_ = self.n_iter
+        estimator.status_ = self.message
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of estimators that a linear fit depends on, under the same names."""
+
+    C: float
+    solver: str
+    tol: float
+    max_iter: int
+    fit_intercept: bool
+    n_threads: int | None
+    loss: str = "expected_hinge"
+    batch_size: int = 32
+    averaging: str = "weighted"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
+    @classmethod
+    def of(cls, estimator: Any, solvers: Sequence[str] = SOLVERS) -> Self:
+        """Return the settings of an estimator after a check, defaults where it has none."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        given = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+        settings = cls(**given)
+        settings._check(solvers)
+        return settings
+
+    def _check(self, solvers: Sequence[str]) -> None:
+        require_number(self.C, "C")
+        require_number(self.tol, "tol", or_zero=True)
+        require_count(self.max_iter, "max_iter")
+        require_count(self.batch_size, "batch_size")
+        thread_count(self.n_threads)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        for name, allowed in (
+            ("loss", _core.loss_names()),
+            ("solver", solvers),
+            ("averaging", _AVERAGING),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def fit_linear(
+    data: Gaussians,
+    classes: NDArray[Any],
+    codes: NDArray[np.int16],
+    weights: Array | None,
+    settings: Settings,
+    start: tuple[Array, Array] | None = None,
+) -> Result:
+    """Fit one linear model to two classes, or one for each of more classes against the rest.
+
+    Parameters
+    ----------
+    data : Gaussians
+        The examples.
+    classes, codes : ndarray of shape (n_classes,), (n_samples,)
+        The labels, and the place among them of each example's.
+    weights : ndarray of shape (n_samples,), or None
+        Weights of the losses; None for 1.
+    settings : Settings
+        Of an estimator, checked.
+    start : (coef, intercept), optional
+        Where the solver starts, if the shapes are those of the problem; otherwise at 0.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the suboptimality `tol` was not certified, or if the objective is least at w = 0.
+    """
+    n_problems = 1 if len(classes) == 2 else len(classes)
+    objective = _core.Objective(
+        data.core_view(),
+        codes,
+        n_problems,
+        weights,
+        _lambda_of(settings.C, len(data), weights),
+        loss=settings.loss,
+        fit_intercept=settings.fit_intercept,
+        n_threads=thread_count(settings.n_threads),
+    )
+    coef, intercept = np.zeros((n_problems, data.shape[1])), np.zeros(n_problems)
+    if start is not None and start[0].shape == coef.shape:
+        coef, intercept = start[0], start[1] if settings.fit_intercept else intercept
+    result = Result.of_core(_run(objective, coef, intercept, settings))
+    if not (np.isfinite(result.coef).all() and np.isfinite(result.intercept).all()):
+        raise ValueError(
+            f"the coefficients overflow: features of this size need a C far below {settings.C:g}"
+        )
+    complaint = _complaint(result, classes, settings.tol)
+    if complaint:
+        warn_user(complaint)
+    return result
+
+
+def _lambda_of(C: float, n_samples: int, weights: Array | None) -> float:
+    """Return the papers' lambda, 1 / (C sum(c))."""
+    with np.errstate(over="ignore"):
+        total = float(n_samples) if weights is None else float(weights.sum())
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"sample_weight sums to {total:g}; the sum must be positive and finite")
+    lam = 1.0 / total / float(C)
+    if not 0.0 < lam < np.inf:
+        raise ValueError(
+            f"C is {C:g} and the weights sum to {total:g}, which makes lambda = "
+            f"1 / (C sum(c)) {lam:g}; it must be positive and finite"
+        )
+    return lam
+
+
+def _run(
+    objective: _core.Objective, coef: Array, intercept: Array, settings: Settings
+) -> _core.Result:
+    report = _print_progress if settings.verbose else None
+    if settings.solver == "sgd":
+        seed = check_random_state(settings.random_state).randint(np.iinfo(np.int32).max)
+        return _core.minimize_sgd(
+            objective,
+            coef=coef,
+            intercept=intercept,
+            batch_size=settings.batch_size,
+            max_epochs=settings.max_iter,
+            tolerance=settings.tol,
+            averaging=settings.averaging,
+            seed=int(seed),
+            report=report,
+        )
+    minimize = {
+        "auto": _core.minimize,
+        "lbfgs": _core.minimize_lbfgs,
+        "interior_point": _core.minimize_interior_point,
+    }[settings.solver]
+    return minimize(
+        objective,
+        coef=coef,
+        intercept=intercept,
+        max_iterations=settings.max_iter,
+        tolerance=settings.tol,
+        report=report,
+    )
+
+
+def _complaint(result: Result, classes: NDArray[Any], tol: float) -> str:
+    """Say what is wrong with the fit, and what to do; nothing when all is well."""
+    gap = f"{np.max(result.suboptimality):.2g}, above tol = {tol:g}"
+    if result.status is Status.STALLED:
+        return (
+            f"the search stalled after {result.n_iter} iterations at a certified suboptimality "
+            f"of {gap}: rounding leaves no more digits, or the solver no longer gets ahead, so "
+            "more iterations will not help; centre and standardise the features, give covariances "
+            "of low rank by their factors, try another solver, or raise tol"
+        )
+    if result.status is Status.MAX_ITERATIONS:
+        return (
+            f"after {result.n_iter} iterations the certified suboptimality is {gap}; increase "
+            "max_iter or tol, or standardise the features"
+        )
+    if result.status is Status.CONVERGED:
+        return ""
+    zero = ~result.coef.any(axis=1)
+    several = len(result.coef) > 1
+    of = f" of {', '.join(map(str, classes[zero]))} against rest" if several else ""
+    return (
+        f"the objective{of} is least at w = 0, where only the larger side is predicted: no "
+        "boundary does better, since the errors are large or the classes overlap, and one is "
+        "rare; try class_weight='balanced'"
+    )
+
+
+def _print_progress(epochs: int, objective: float, suboptimality: float) -> None:
+    print(
+        f"iteration {epochs:>7}   objective {objective:.8e}   "
+        f"certified suboptimality {suboptimality:.1e}",
+        flush=True,
+    )

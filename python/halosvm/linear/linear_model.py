@@ -1,0 +1,105 @@
+"""What linear models of Gaussians share: decision values and their spread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sklearn.utils.validation import check_is_fitted
+
+from halosvm import _core
+from halosvm.checks.estimator import GaussianEstimator, require_finite_decisions
+from halosvm.checks.parameters import thread_count
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.gaussians.covariances import Covariances
+    from halosvm.gaussians.gaussians import Gaussians
+
+    Array = NDArray[np.float64]
+
+
+class LinearModel(GaussianEstimator):
+    """Scores f_k(x) = w_k'x + b_k; base class of the linear estimators."""
+
+    n_threads: int | None
+    coef_: Array
+    intercept_: Array
+
+    def decision_function(self, X: Gaussians | ArrayLike) -> Array:
+        """Return the decision values w'x + b, for uncertain examples their means.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples; a covariance does not change the mean decision value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive values speak for `classes_[1]`, or for the class of the column.
+        """
+        check_is_fitted(self)
+        means = self._read_means(X)
+        values = _core.decision_function(
+            means, self.coef_, self.intercept_, thread_count(self.n_threads)
+        )
+        require_finite_decisions(values, means)
+        return self._squeezed(values)
+
+    def decision_std(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the standard deviation sqrt(w'Sw) of each example's decision value.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`; those without covariances are certain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        data = self._read_data(X, X_std, X_cov)
+        std = _core.decision_std(
+            data.covariances.core_view(), self.coef_, thread_count(self.n_threads)
+        )
+        return self._squeezed(std)
+
+    def side_probability(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the probability P(f(X) > 0) that an uncertain example lies on the positive side.
+
+        It counts the error bars of the example alone, not how well the classes separate; for a
+        certain example it is 0, 1/2 or 1.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        data = self._read_data(X, X_std, X_cov)
+        probability: Array = _core.side_probability(
+            self.decision_function(data), self.decision_std(data)
+        )
+        return probability
+
+    def _squeezed(self, values: Array) -> Array:
+        return values[:, 0] if values.shape[1] == 1 else values

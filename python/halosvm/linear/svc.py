@@ -1,0 +1,261 @@
+"""Linear classification of Gaussians: UncertainSVC.
+
+Gaussians and labels enter; coefficients, class labels, decision values and their spread leave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from halosvm.checks.estimator import GaussianClassifier
+from halosvm.checks.targets import encode_labels, raw_weights
+from halosvm.gaussians.subspace import require_fraction, require_mean
+from halosvm.linear.linear_fit import Settings, fit_linear
+from halosvm.linear.linear_model import LinearModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.gaussians.covariances import Covariances
+    from halosvm.gaussians.gaussians import Gaussians
+
+    Array = NDArray[np.float64]
+
+
+class UncertainSVC(GaussianClassifier, LinearModel):
+    r"""Linear support vector machine whose training examples are Gaussians.
+
+    Every example :math:`X_i \sim N(x_i, \Sigma_i)` is charged the expected hinge loss, in closed
+    form, so that each example counts by how likely it lies on the wrong side:
+
+    .. math:: \min_{w, b}\ \tfrac12 |w|^2 + C \sum_i c_i\, E \max(0, 1 - y_i (w'X_i + b))
+
+    Certain examples (:math:`\Sigma_i = 0`) are charged the hinge loss; if all are certain, this is
+    the linear support vector machine. More than two classes are handled one against the rest.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser; the papers' lambda is 1 / (C sum(c)).
+    loss : str, default="expected_hinge"
+        - "expected_hinge": of SVM-GSU, as above.
+        - "hinge" ignores the covariances: the linear support vector machine on the means.
+        - "expected_squared_hinge": :math:`E \max(0, 1 - y f(X))^2`, smooth; outliers count
+          by their square. Without errors it is `LinearSVC` with an intercept that is not
+          regularised.
+        - "expected_logistic": :math:`E \log(1 + \exp(-y f(X)))`, within 4e-5; without errors it is
+          `LogisticRegression`.
+
+        Interior points know the first two only; "auto" takes L-BFGS for the others.
+    subspace : float or None, default=None
+        Keep of each covariance the largest eigenvalues that hold this fraction of its variance
+        (`Covariances.truncate`): fewer numbers to train on, and a loss that is never above the full
+        one. None keeps all.
+    subspace_mean : {"keep", "project"}, default="keep"
+        "project" is the printed form of SVM-GSU, section 3.2, which also cuts from each mean what
+        lies outside of its subspace, often the part that tells the classes apart; for comparison.
+    solver : {"auto", "lbfgs", "interior_point", "sgd"}, default="auto"
+        "lbfgs" is best where all examples are uncertain or features are many, "interior_point"
+        where examples are certain or nearly so; "auto" starts with the one that suits the data and
+        goes over to the other when it is slow; few certain points or low-rank factors of many
+        features it solves in their span. "sgd" is stochastic gradient descent with averaging,
+        which seldom certifies a `tol` below 1e-3.
+    tol : float, default=1e-6
+        Stop when the certified suboptimality (J - J*) / J* is below.
+    max_iter : int, default=1000
+        Largest number of iterations; of passes over the data for "lbfgs" and "sgd".
+    batch_size : int, default=32
+        Examples in a step of "sgd". From n_samples on, each step uses every example once.
+    averaging : {"weighted", "none"}, default="weighted"
+        Of the iterates of "sgd". "none" is Algorithm 1 of SVM-GSU with its step size to the letter,
+        for comparison: no centring, no averaging, and the last iterate as it is.
+    class_weight : dict, "balanced" or None, default=None
+        Factors for the weights of each class. "balanced" counts examples by their weights, so that
+        a weight of 2 equals a repetition.
+    fit_intercept : bool, default=True
+        Whether to have an intercept; it is never regularised.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the last fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the mini-batches of "sgd". One seed gives one result, on any number of threads.
+    n_threads : int or None, default=None
+        Number of threads; None uses every processor this process may use.
+    verbose : int, default=0
+        If positive, `fit` prints a line of progress after each iteration, for "sgd" after 1, 2, 4,
+        8, ... passes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        w, in the units of 1 / feature; one row per class if there are more than two.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        b.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order. With two classes, `classes_[1]` is the positive one.
+    n_iter_ : int
+        Iterations; passes over the data for "lbfgs" and "sgd".
+    objective_ : float or ndarray of shape (n_classes,)
+        lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1.
+    suboptimality_ : float or ndarray of shape (n_classes,)
+        Certified upper bound of (J - J*) / J*; infinite when nothing is known.
+    status_ : str
+        How the fit ended, in one sentence.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the training data had names that are all strings.
+    feature_units_in_ : tuple of units
+        Units of the features, if the training data had units; examples to predict need theirs too,
+        and are converted.
+
+    See Also
+    --------
+    Gaussians : A batch of examples with error bars.
+
+    References
+    ----------
+    C. Tzelepis, V. Mezaris and I. Patras, "Linear Maximum Margin Classifier for Learning from
+    Uncertain Data", IEEE Transactions on Pattern Analysis and Machine Intelligence 40 (2018).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import UncertainSVC
+    >>> X = np.array([[-1.0, 0.0], [-2.0, 1.0], [1.0, 0.0], [2.0, -1.0]])
+    >>> errors = np.array([[0.1, 2.0], [0.1, 2.0], [0.1, 2.0], [0.1, 2.0]])
+    >>> clf = UncertainSVC(C=10.0).fit(X, [0, 0, 1, 1], X_std=errors)
+    >>> clf.predict([[0.5, 3.0]])
+    array([1])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "expected_hinge",
+        subspace: float | None = None,
+        subspace_mean: str = "keep",
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        batch_size: int = 32,
+        averaging: str = "weighted",
+        class_weight: Mapping[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        n_threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.subspace = subspace
+        self.subspace_mean = subspace_mean
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.averaging = averaging
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Arrays that are C-contiguous float64 or float32 are used in place, also read-only ones and
+        memory maps. A fit that is interrupted leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Training examples, or only their means.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
+            Standard deviations of the values in `X`, in the same units.
+        X_cov : Covariances or array-like, optional
+            Covariances; an array is read by its dimensions: (n_samples,) isotropic,
+            (n_samples, n_features) diagonal, (n_samples, n_features, n_features) full.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For data, labels, weights or parameters that make no sense, with the argument, the
+            row and the value.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` iterations end, or the search stalls, before the suboptimality `tol` is
+            certified, or if the objective is least at w = 0.
+        """
+        with self._all_or_nothing():
+            return self._fit(X, y, X_std, X_cov, sample_weight)
+
+    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+        settings = Settings.of(self)
+        self._check_parameters()
+        data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
+        if self.subspace is not None:
+            p, mean = float(self.subspace), self.subspace_mean
+            data = data.truncate(p, mean=mean, n_threads=self.n_threads)
+        classes, codes = encode_labels(y)
+        weights = raw_weights(classes, codes, sample_weight, self.class_weight)
+        result = fit_linear(data, classes, codes, weights, settings, self._start(classes))
+        self.classes_ = classes
+        self.coef_ = result.coef
+        self.intercept_ = result.intercept
+        result.describe(self)
+        return self
+
+    def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
+        """Return the most likely class label of each example.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples; a covariance does not change the label.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def _check_parameters(self) -> None:
+        if self.subspace is not None:
+            require_fraction(self.subspace, "subspace")
+        require_mean(self.subspace_mean, "subspace_mean")
+        if not isinstance(self.warm_start, bool | np.bool_):
+            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}")
+
+    def _start(self, classes: NDArray[Any]) -> tuple[Array, Array] | None:
+        """Return the last fit's coefficients if they are wanted and of the same classes."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        return (self.coef_, self.intercept_) if np.array_equal(self.classes_, classes) else None

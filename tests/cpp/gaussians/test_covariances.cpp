@@ -1,0 +1,414 @@
+#include "halosvm/core/check.hpp"
+#include "halosvm/halosvm.hpp"
+#include "oracle/covariance_batches.hpp"
+#include "oracle/errors.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+using halosvm::ArrayView;
+using halosvm::Covariances;
+using halosvm::Execution;
+using halosvm::Index;
+using halosvm::Matrix;
+using halosvm::Rows;
+using halosvm::Vector;
+using oracle::all_batches;
+using oracle::Batch;
+using oracle::BatchMaker;
+using oracle::error_of;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// Scratch memory of exactly the size that is asked for, filled with NaN, with a guard behind it.
+class Scratch {
+ public:
+  Scratch(const Covariances& covariances, Index rows, Index problems)
+      : memory_(static_cast<std::size_t>(covariances.scratch_size({rows, problems}) + 4), not_a_number) {
+    std::fill(memory_.end() - 4, memory_.end(), guard);
+  }
+  double* data() { return memory_.data(); }
+  bool intact() const {
+    return std::all_of(memory_.end() - 4, memory_.end(), [](double x) { return x == guard; });
+  }
+
+ private:
+  static constexpr double guard = 4711.0;
+  std::vector<double> memory_;
+};
+
+/// The differences between all operations on these rows and the dense matrices, relative to the sizes that enter.
+struct Differences {
+  double bilinear = 0.0;
+  double square = 0.0;
+  double weighted_products = 0.0;
+  double products = 0.0;
+  double matrices = 0.0;
+  double diagonals = 0.0;
+  bool intact = true;
+};
+
+Differences compare(const Batch& batch, const Rows& rows, Index problems, oracle::Random& random) {
+  const Covariances& covariances = *batch.covariances;
+  const Index d = covariances.n_features();
+  const Matrix around = random.normal_matrix(problems + 2, d + 3);  // weights are parts of larger matrices
+  const auto W = around.block(1, 2, problems, d);
+  const Matrix V = random.normal_matrix(problems, d);
+  const Matrix a = random.normal_matrix(problems, rows.count + 2);
+  Scratch scratch(covariances, rows.count, problems);
+  Matrix bilinear = Matrix::Constant(problems, rows.count + 1, 9.0);
+  Matrix square = Matrix::Constant(problems, rows.count, 9.0);
+  Matrix sum = random.normal_matrix(problems, d);
+  Matrix want_sum = sum;
+  Matrix each = Matrix::Constant(rows.count, d + 1, 9.0);
+  Matrix matrices = random.normal_matrix(d, d);
+  const Matrix before = matrices;
+  Vector diagonals = random.normal_vector(d);
+  const Vector diagonals_before = diagonals;
+  covariances.bilinear(rows, W, V, bilinear.leftCols(rows.count), scratch.data());
+  covariances.bilinear(rows, W, W, square, scratch.data());
+  covariances.add_weighted_products(rows, a.leftCols(rows.count), W, sum, scratch.data());
+  covariances.products(rows, W.row(0).transpose(), each.leftCols(d), scratch.data());
+  covariances.add_weighted_matrices(rows, a.row(0).head(rows.count).transpose(), matrices, scratch.data());
+  covariances.add_weighted_diagonals(rows, a.row(0).head(rows.count).transpose(), diagonals, scratch.data());
+
+  Differences worst;
+  double size = 1.0;
+  Matrix want_matrices = Matrix::Zero(d, d);
+  for (Index i = 0; i < rows.count; ++i) {
+    const Matrix& S = batch.dense[static_cast<std::size_t>(rows[i])];
+    for (Index k = 0; k < problems; ++k) {
+      const double scale = W.row(k).norm() * S.norm() + 1e-300;
+      worst.bilinear = std::max(
+          worst.bilinear, std::abs(bilinear(k, i) - W.row(k) * S * V.row(k).transpose()) / (scale * V.row(k).norm()));
+      worst.square = std::max(worst.square,
+                              std::abs(square(k, i) - W.row(k) * S * W.row(k).transpose()) / (scale * W.row(k).norm()));
+      want_sum.row(k) += a(k, i) * W.row(k) * S;
+      size += std::abs(a(k, i)) * scale;
+    }
+    worst.products =
+        std::max(worst.products, (each.row(i).head(d) - W.row(0) * S).norm() / (W.row(0).norm() * S.norm() + 1e-300));
+    want_matrices += a(0, i) * S;
+  }
+  const Matrix lower = (matrices - before - want_matrices).triangularView<Eigen::Lower>();  // the rest is free
+  worst.matrices = lower.cwiseAbs().maxCoeff() / size;
+  worst.diagonals = (diagonals - diagonals_before - want_matrices.diagonal()).cwiseAbs().maxCoeff() / size;
+  worst.weighted_products = (sum - want_sum).cwiseAbs().maxCoeff() / size;
+  worst.intact = scratch.intact() && (bilinear.rightCols(1).array() == 9.0).all() && (each.col(d).array() == 9.0).all();
+  return worst;
+}
+
+void check_against_dense(const Batch& batch, const Rows& rows, oracle::Random& random) {
+  for (const Index problems : {1, 3}) {
+    CAPTURE(batch.name);
+    CAPTURE(rows.count);
+    CAPTURE(problems);
+    const Differences worst = compare(batch, rows, problems, random);
+    CHECK(worst.bilinear < 1e-14);
+    CHECK(worst.square < 1e-14);
+    CHECK(worst.weighted_products < 1e-14);
+    CHECK(worst.products < 1e-14);
+    CHECK(worst.matrices < 1e-14);
+    CHECK(worst.diagonals < 1e-14);
+    CHECK(worst.intact);
+  }
+}
+
+std::string check(const Covariances& covariances, int n_threads = 1) {
+  Execution execution;
+  execution.n_threads = n_threads;
+  return error_of([&] { covariances.check("X_cov", execution); });
+}
+
+}  // namespace
+
+TEST_CASE("every kind and storage equals its dense matrices, for runs and lists of rows, one and three problems") {
+  oracle::Random random(1);
+  const Index list[] = {12, 0, 5, 5, 1};
+  for (const Batch& batch : all_batches(13, 5, 10)) {
+    for (const Rows& rows : {Rows{3, 7}, Rows{0, 13}, Rows{4, 1}, Rows{0, 5, list}})
+      check_against_dense(batch, rows, random);
+  }
+}
+
+TEST_CASE("covariances times a factor equal their dense matrices times it") {
+  oracle::Random random(3);
+  const Index list[] = {12, 0, 5, 5, 1};
+  for (Batch batch : all_batches(13, 5, 10)) {
+    for (const double factor : {0.0, 0.3, 4.0}) {
+      Batch scaled = batch;
+      scaled.covariances = std::make_shared<halosvm::ScaledCovariances>(batch.covariances, factor);
+      for (Matrix& S : scaled.dense) S *= factor;
+      for (const Rows& rows : {Rows{0, 13}, Rows{0, 5, list}}) check_against_dense(scaled, rows, random);
+    }
+  }
+}
+
+TEST_CASE("every kind equals its dense matrices for one feature and for a few hundred") {
+  oracle::Random random(2);
+  const Index list[] = {2, 0};
+  for (const Index d : {1, 2, 130}) {
+    for (const Batch& batch : all_batches(3, d, 20)) {
+      for (const Rows& rows : {Rows{0, 3}, Rows{0, 2, list}}) check_against_dense(batch, rows, random);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("factors of any shape equal their dense matrices", T, double, float) {
+  oracle::Random random(3);
+  using Extra = typename BatchMaker<T>::Extra;
+  struct Shape {
+    Index n_features;
+    Index rank;
+  };
+  for (const Shape& shape : {Shape{700, 9}, Shape{60, 90}, Shape{4, 4}, Shape{1, 5}}) {
+    const Index d = shape.n_features;
+    const Index rank = shape.rank;
+    CAPTURE(d);
+    CAPTURE(rank);
+    check_against_dense(BatchMaker<T>(2, d, 30).low_rank(rank, Extra::none), {0, 2}, random);
+    check_against_dense(BatchMaker<T>(rank + 2, d, 31).ragged(rank, Extra::stds), {0, rank + 2}, random);
+  }
+}
+
+TEST_CASE_TEMPLATE("factors have the products of their covariances; other kinds have none", T, double, float) {
+  oracle::Random random(4);
+  using Extra = typename BatchMaker<T>::Extra;
+  BatchMaker<T> maker(9, 70, 32);
+  for (const Batch& batch : {maker.low_rank(2, Extra::none), maker.ragged(80, Extra::none), maker.diagonal(false),
+                             maker.diagonal(true), maker.isotropic(false), maker.isotropic(true)}) {
+    CAPTURE(batch.name);
+    const halosvm::Factors* factors = batch.covariances->factors();
+    REQUIRE(factors != nullptr);
+    CHECK(halosvm::total_rank(*factors, 9) == factors->first_column(8) + factors->rank(8));
+    const Rows rows{2, 5};
+    const Index first = factors->first_column(2);
+    const Vector w = random.normal_vector(70);
+    Vector a = random.normal_vector(5);
+    a(1) = 0.0;
+    Vector p = Vector::Constant(factors->first_column(7) - first, 9.0);
+    Matrix each = Matrix::Constant(5, 71, 9.0);
+    Vector sum = random.normal_vector(70);
+    Vector want = sum;
+    Scratch scratch(*batch.covariances, 5, 1);
+    factors->project(rows, w, p, scratch.data());
+    factors->combine(rows, p, each.leftCols(70), scratch.data());
+    factors->add_combined(rows, a, p, sum, scratch.data());
+    for (Index i = 0; i < 5; ++i) {
+      const Vector product = batch.dense[static_cast<std::size_t>(rows[i])] * w;
+      const auto part = p.segment(factors->first_column(rows[i]) - first, factors->rank(rows[i]));
+      CHECK(part.squaredNorm() == doctest::Approx(w.dot(product)).epsilon(1e-12));
+      CHECK((each.row(i).head(70).transpose() - product).norm() <= 1e-12 * product.norm());
+      want += a(i) * product;
+    }
+    CHECK((sum - want).norm() <= 1e-12 * want.norm());
+    CHECK((each.col(70).array() == 9.0).all());
+    CHECK(scratch.intact());
+  }
+  for (const Batch& batch : {maker.low_rank(2, Extra::stds), maker.full(), maker.zero()}) {
+    CHECK(batch.covariances->factors() == nullptr);
+  }
+}
+
+TEST_CASE("kinds know their names, shapes and sizes") {
+  BatchMaker<double> wide(4, 3, 1);
+  BatchMaker<float> narrow(4, 3, 1);
+  using Wide = BatchMaker<double>::Extra;
+  using Narrow = BatchMaker<float>::Extra;
+  const auto expect = [](const Batch& batch, const std::string& kind, Index row_bytes) {
+    CAPTURE(batch.name);
+    CHECK(batch.covariances->kind() == kind);
+    CHECK(batch.covariances->n_samples() == 4);
+    CHECK(batch.covariances->n_features() == 3);
+    CHECK(batch.covariances->row_bytes() == row_bytes);
+    for (Index row = 0; row < 4; ++row) batch.covariances->prefetch(row);
+  };
+  expect(wide.zero(), "zero", 0);
+  expect(wide.isotropic(true), "isotropic", 8);
+  expect(narrow.isotropic(false), "isotropic", 4);
+  expect(wide.diagonal(false), "diagonal", 24);
+  expect(narrow.diagonal(true), "diagonal", 12);
+  expect(wide.full(), "full", 72);
+  expect(narrow.full(), "full", 36);
+  expect(wide.low_rank(2, Wide::none), "low_rank", 48);
+  expect(narrow.low_rank(2, Narrow::stds), "low_rank", 24 + 12);
+  expect(wide.ragged(1, Wide::none), "low_rank", 12);  // ranks 0, 1, 0, 1: twelve bytes on average
+}
+
+TEST_CASE("ranks are those of the offsets") {
+  const double factors[6] = {};
+  const Index offsets[] = {0, 0, 2, 3};
+  const halosvm::LowRankCovariances covariances(ArrayView(factors, 1, 6), offsets, 3, 2);
+  CHECK(covariances.rank(0) == 0);
+  CHECK(covariances.rank(1) == 2);
+  CHECK(covariances.rank(2) == 1);
+}
+
+TEST_CASE("constructors name the sizes that do not fit") {
+  const double numbers[24] = {};
+  const ArrayView view(numbers, 6, 2);
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(contains(error_of([&] { halosvm::IsotropicCovariances(view, 2); }), "variances must have one value"));
+  CHECK(contains(error_of([&] { halosvm::FullCovariances(view, 4); }), "matrices has 6 rows"));
+  CHECK(error_of([&] { halosvm::FullCovariances(view, 3); }).empty());
+  CHECK(contains(error_of([&] { halosvm::LowRankCovariances(view, 3, 3); }), "factors has 6 rows"));
+  CHECK(error_of([&] { halosvm::LowRankCovariances(view, 2, 3); }).empty());
+  CHECK(contains(error_of([&] { halosvm::LowRankCovariances(view, 2, 3, ArrayView(numbers, 3, 3)); }),
+                 "diagonal has 3 rows"));
+  CHECK(contains(error_of([&] { halosvm::LowRankCovariances(view, 2, 3, ArrayView(numbers, 2, 4)); }),
+                 "diagonal has 4 columns"));
+  const ArrayView flat(numbers, 1, 12);
+  const Index from_one[] = {1, 2, 5};
+  const Index down[] = {0, 5, 4};
+  const Index short_one[] = {0, 1, 3};
+  CHECK(contains(error_of([&] { halosvm::LowRankCovariances(flat, from_one, 2, 3); }), "offsets must begin with 0"));
+  CHECK(contains(error_of([&] { halosvm::LowRankCovariances(flat, down, 2, 3); }), "offsets must not decrease"));
+  CHECK(contains(error_of([&] { halosvm::LowRankCovariances(flat, short_one, 2, 3); }), "factors has 12 values"));
+}
+
+TEST_CASE("a check accepts every valid kind") {
+  for (const Batch& batch : all_batches(20, 4, 40)) {
+    CAPTURE(batch.name);
+    for (const int n_threads : {1, 3}) CHECK(check(*batch.covariances, n_threads).empty());
+  }
+}
+
+TEST_CASE_TEMPLATE("a check of variances names the first that is negative, not finite or too large", T, double, float) {
+  constexpr Index n = 400;
+  constexpr Index d = 3;
+  std::vector<T> numbers(n * d, T{1});
+  for (const bool squared : {false, true}) {
+    const halosvm::DiagonalCovariances diagonal(ArrayView(numbers.data(), n, d, squared));
+    const halosvm::IsotropicCovariances isotropic(ArrayView(numbers.data(), n, 1, squared), d);
+    numbers[399] = T{-9};
+    struct Bad {
+      double value = 0.0;
+      std::string rule;
+    };
+    const Bad bad_values[] = {{-0.5, "-0.5; it must be >= 0 and finite"},
+                              {not_a_number, "nan; it must be >= 0 and finite"},
+                              {infinity, "inf; it must be >= 0 and finite"},
+                              {1e200, squared ? "1e+200; values beyond 1e+75 overflow: rescale"
+                                              : "1e+200; values beyond 1e+150 overflow: rescale"}};
+    for (const Bad& bad : bad_values) {
+      const double value = bad.value;
+      const std::string& rule = bad.rule;
+      if (sizeof(T) == sizeof(float) && value == 1e200) continue;  // no such float
+      for (const int n_threads : {1, 4}) {
+        CAPTURE(value);
+        numbers[17 * d + 2] = static_cast<T>(value);
+        CHECK(check(diagonal, n_threads) == "X_cov row 17, column 2 is " + rule);
+        numbers[17 * d + 2] = T{1};
+        numbers[17] = static_cast<T>(value);
+        CHECK(check(isotropic, n_threads) == "X_cov row 17 is " + rule);
+        numbers[17] = T{1};
+      }
+    }
+    numbers[399] = T{1};
+  }
+}
+
+TEST_CASE("a check of matrices names the first row that is not symmetric, not positive semi-definite or not finite") {
+  constexpr Index n = 150;
+  constexpr Index d = 3;
+  std::vector<double> numbers(n * d * d, 0.0);
+  const halosvm::FullCovariances full(ArrayView(numbers.data(), n * d, d), n);
+  const auto entry = [&](Index row, Index i, Index j) -> double& {
+    return numbers[static_cast<std::size_t>((row * d + i) * d + j)];
+  };
+  for (Index row = 1; row < n; ++row) {
+    for (Index i = 0; i < d; ++i) entry(row, i, i) = 2.0 * static_cast<double>(row);
+  }
+  for (const int n_threads : {1, 4}) {
+    CAPTURE(n_threads);
+    CHECK(check(full, n_threads).empty());
+
+    entry(140, 0, 2) = 1.0;  // a later row must not be named instead
+    entry(17, 1, 2) = 0.25;
+    const std::string error = check(full, n_threads);
+    const bool upper = error == "X_cov row 17 is not symmetric: entry (1, 2) is 0.25, its mirror image 0";
+    const bool lower = error == "X_cov row 17 is not symmetric: entry (2, 1) is 0, its mirror image 0.25";
+    INFO(error);
+    CHECK((upper || lower));
+    entry(17, 2, 1) = 0.25 * (1 + 1e-9);
+    entry(140, 0, 2) = 0.0;
+    CHECK(check(full, n_threads).empty());
+
+    entry(140, 0, 0) = -1.0;
+    entry(17, 1, 2) = entry(17, 2, 1) = 35.0;  // eigenvalues 34 +- 35
+    CHECK(check(full, n_threads) == "X_cov row 17 has the eigenvalue -1; a covariance must be positive semi-definite");
+    entry(17, 1, 2) = entry(17, 2, 1) = 34.0 * (1 + 1e-9);  // an eigenvalue of -1e-9 of the largest is rounding
+    entry(140, 0, 0) = 280.0;
+    CHECK(check(full, n_threads).empty());
+    entry(17, 1, 2) = entry(17, 2, 1) = 0.0;
+
+    for (const double value : {not_a_number, infinity, -infinity}) {
+      entry(18, 1, 0) = entry(18, 0, 1) = value;
+      CHECK(check(full, n_threads) ==
+            "X_cov row 18, column 1 is " + halosvm::check::text(value) + "; it must be finite");
+    }
+    entry(18, 1, 0) = entry(18, 0, 1) = 1e200;
+    CHECK(check(full, n_threads) == "X_cov row 18, column 1 is 1e+200; values beyond 1e+150 overflow: rescale");
+    entry(18, 1, 0) = entry(18, 0, 1) = 0.0;
+  }
+}
+
+TEST_CASE("a check of matrices accepts any scale") {
+  for (const double scale : {1e-300, 1e-160, 1e-20, 1e20, 1e149}) {
+    CAPTURE(scale);
+    double numbers[] = {2 * scale, scale, scale, 2 * scale};
+    const halosvm::FullCovariances full(ArrayView(numbers, 2, 2), 1);
+    CHECK(check(full).empty());
+    numbers[0] = -2 * scale;
+    CHECK(!check(full).empty());
+  }
+}
+
+TEST_CASE("a check of factors allows negative numbers and names the row of those that are not finite") {
+  constexpr Index n = 30;
+  constexpr Index d = 3;
+  std::vector<double> factors(n * d * 2, -1.0);
+  std::vector<double> diagonal(n * d, 1.0);
+  const halosvm::LowRankCovariances covariances(ArrayView(factors.data(), n * d, 2), n, d,
+                                                ArrayView(diagonal.data(), n, d));
+  CHECK(check(covariances).empty());
+  factors[(17 * d + 2) * 2 + 1] = not_a_number;
+  CHECK(check(covariances) == "X_cov row 17, column 1 is nan; factors must be finite");
+  factors[(17 * d + 2) * 2 + 1] = 1e200;
+  CHECK(check(covariances) == "X_cov row 17, column 1 is 1e+200; values beyond 1e+150 overflow: rescale");
+  factors[(17 * d + 2) * 2 + 1] = 0.0;
+  diagonal[20 * d + 1] = -0.5;
+  CHECK(check(covariances) == "X_cov diagonal row 20, column 1 is -0.5; it must be >= 0 and finite");
+}
+
+TEST_CASE("a check of factors of different ranks names the row too") {
+  constexpr Index d = 3;
+  const Index offsets[] = {0, 2, 2, 5, 6};
+  std::vector<double> factors(18, 1.0);
+  const halosvm::LowRankCovariances covariances(ArrayView(factors.data(), 1, 18), offsets, 4, d);
+  CHECK(check(covariances).empty());
+  factors[11] = not_a_number;  // example 2, feature 1, column 2 of 3
+  const std::string error = check(covariances);
+  CAPTURE(error);
+  CHECK(error.find("X_cov row 2") == 0);
+  CHECK(error.find("is nan; factors must be finite") != std::string::npos);
+}
+
+TEST_CASE("a batch without rows is valid") {
+  const double none[1] = {};
+  CHECK(check(halosvm::ZeroCovariances(0, 3)).empty());
+  CHECK(check(halosvm::DiagonalCovariances(ArrayView(none, 0, 3))).empty());
+  CHECK(check(halosvm::FullCovariances(ArrayView(none, 0, 3), 0)).empty());
+  CHECK(check(halosvm::LowRankCovariances(ArrayView(none, 0, 2), 0, 3)).empty());
+}

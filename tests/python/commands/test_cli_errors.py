@@ -1,0 +1,139 @@
+"""The command line meets trouble: one line that names the place, and exit status 2."""
+
+import numpy as np
+import pytest
+
+from halosvm import UncertainSVC, save_model
+from halosvm.commands.cli import main
+
+TABLE = "kind,f0,f1\nbenign,-1,2\nbenign,-2,1\nmalignant,1,2\nmalignant,2,3\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path, table):
+    path = tmp_path / "model.json"
+    assert main(["train", str(table), "--label", "kind", "--C", "1", "--output", str(path)]) == 0
+    return path
+
+
+def run(capsys, *arguments):
+    """Exit status, standard output and standard error of a command."""
+    capsys.readouterr()
+    status = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("kind,f0\n", "has a header and no rows"),
+        ("kind,f0\na,1\nb,x\n", "line 3, column 'f0': 'x' is not a number"),
+        ("kind,f0\na,1\nb,\n", "line 3, column 'f0': missing value"),
+        ("kind,f0,f0_std\na,1,1\nb,2,-1\n", "line 3, column 'f0_std': -1 is negative"),
+        ("class,f0\na,1\nb,2\n", "has no column 'kind'"),
+        ("kind,f0\na,1\na,2\n", "column 'kind' holds one class only: 'a'"),
+        ("kind\na\nb\n", "has no feature among 'kind'"),
+        ("kind,f0\na,1e300\nb,-1e300\n", "1e+"),
+    ],
+)
+def test_bad_training_table_is_one_line_and_status_2(tmp_path, capsys, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    options = ["--C", 1, "--no-standardise", "--output", tmp_path / "model.json"]
+    status, out, err = run(capsys, "train", path, "--label", "kind", *options)
+    assert (status, out) == (2, "")
+    assert err.startswith("halosvm train: error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "model.json").exists()
+
+
+def test_prediction_needs_every_feature_of_the_model(tmp_path, capsys, model):
+    path = tmp_path / "new.csv"
+    path.write_text("f0,f2\n1,2\n")
+    status, out, err = run(capsys, "predict", model, path)
+    assert (status, out) == (2, "")
+    assert err == (
+        f"halosvm predict: error: {path} has no column 'f1'; its columns are 'f0', 'f2'\n"
+    )
+
+
+def test_evaluation_names_the_line_of_an_unknown_label(tmp_path, capsys, model):
+    path = tmp_path / "new.csv"
+    path.write_text("kind,f0,f1\nbenign,1,2\n\nother,1,2\n")
+    status, _, err = run(capsys, "evaluate", model, path, "--label", "kind")
+    assert status == 2
+    assert "line 4: the model has no class 'other'; its classes are 'benign', 'malignant'" in err
+    assert err.count("\n") == 1
+
+
+def test_bad_model_file_is_one_line_and_status_2(tmp_path, capsys, table):
+    path = tmp_path / "absent.json"
+    status, _, err = run(capsys, "predict", path, table)
+    assert status == 2
+    assert err == f"halosvm predict: error: cannot read {path}: No such file or directory\n"
+    path.write_text("{}")
+    status, _, err = run(capsys, "predict", path, table)
+    assert status == 2
+    assert "is not a model file" in err
+    assert err.count("\n") == 1
+
+
+def test_model_without_feature_names_is_told(tmp_path, capsys, table):
+    path = tmp_path / "nameless.json"
+    save_model(UncertainSVC(random_state=0).fit(np.array([[-1.0], [1.0]]), [0, 1]), path)
+    status, _, err = run(capsys, "predict", path, table)
+    assert status == 2
+    assert "has no feature names" in err
+
+
+def test_output_that_cannot_be_written_is_told(tmp_path, capsys, table, model):
+    absent = tmp_path / "absent" / "file"
+    for arguments in (
+        ["train", table, "--label", "kind", "--C", 1],
+        ["predict", model, table],
+    ):
+        status, _, err = run(capsys, *arguments, "--output", absent)
+        assert status == 2
+        assert "No such file or directory" in err
+        assert err.count("\n") == 1 + (arguments[0] == "predict")
+
+
+def test_interrupt_ends_with_status_130(capsys, table, monkeypatch):
+    def interrupt(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("halosvm.commands.cli.read_table", interrupt)
+    status, out, err = run(capsys, "train", table, "--label", "kind")
+    assert (status, out, err) == (130, "", "\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: command"),
+        (["learn"], "invalid choice: 'learn'"),
+        (["train", "t.csv"], "required: --label"),
+        (["train", "t.csv", "--label", "y", "--C", "-1"], "'-1' is neither a positive number"),
+        (["train", "t.csv", "--label", "y", "--C", "nan"], "'nan' is neither a positive number"),
+        (["train", "t.csv", "--label", "y", "--C", "big"], "'big' is neither a positive number"),
+        (["train", "t.csv", "--label", "y", "--folds", "1"], "1 is less than 2"),
+        (["train", "t.csv", "--label", "y", "--loss", "absolute"], "invalid choice: 'absolute'"),
+        (["demo", "--splits", "0"], "0 is less than 1"),
+        (["demo", "--splits", "few"], "invalid integer value: 'few'"),
+    ],
+)
+def test_bad_arguments_end_with_status_2(capsys, arguments, message):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
