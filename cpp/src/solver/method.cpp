@@ -107,9 +107,13 @@ Result apply(Method& method, const LocalObjective& objective, const LinearModel&
   for (int i = 0; i < 3 && result.status == Status::stalled; ++i) {
     if (!small && result.suboptimality.maxCoeff() > 3.0 * settings.tolerance) break;
     inner.tolerance *= 0.1;
+    inner.max_iterations = settings.max_iterations - result.steps;
+    if (inner.max_iterations <= 0) break;
     Result closer = run(method, objective, about, result.model, centre, inner, settings);
     closer.steps += result.steps;
     closer.epochs += result.epochs;
+    result.steps = closer.steps;
+    result.epochs = closer.epochs;
     if (converged(closer.status)) result = std::move(closer);
   }
   return result;
