@@ -21,6 +21,12 @@ Index parts(Index n_features) {
   return std::clamp<Index>(budget / (8 * (n_features + 1) * (n_features + 1)), 2, 16);
 }
 
+struct MatrixSum {
+  Matrix matrix;
+  void set_zero() { matrix.setZero(); }
+  void add(const MatrixSum& other) { matrix += other.matrix; }
+};
+
 }  // namespace
 
 /// What one thread needs for one block.
@@ -75,28 +81,25 @@ void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const 
 
 Matrix LocalObjective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const {
   const Index d = n_features();
-  const Chunks chunks(n_samples(), std::max<Index>(hessian_block, (n_samples() + parts(d) - 1) / parts(d)));
-  std::vector<Matrix> sums(static_cast<std::size_t>(chunks.count()), Matrix::Zero(d + 1, d + 1));
-  std::vector<Curvature> memory(static_cast<std::size_t>(thread_count(chunks.count(), execution_)), Curvature(*this));
-  run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    Curvature& mine = memory[static_cast<std::size_t>(slot)];
-    Matrix& sum = sums[static_cast<std::size_t>(chunk)];
-    auto corner = sum.topLeftCorner(d, d);
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += hessian_block) {
-      checkpoint();
-      const Rows some = rows(begin, std::min(hessian_block, chunks.end(chunk) - begin));
-      curvature(some, W, b, centre, mine);
-      sum.selfadjointView<Eigen::Lower>().rankUpdate(mine.sides.topRows(some.count).transpose());
-      if (!loss_->uses_spread()) continue;
-      data_.covariances().add_weighted_matrices(some, mine.factors.head(some.count), corner, mine.scratch.data());
-      corner.selfadjointView<Eigen::Lower>().rankUpdate(mine.products.topRows(some.count).transpose(), -1.0);
-    }
-  });
-  Matrix total = std::move(sums.front());
-  for (std::size_t part = 1; part < sums.size(); ++part) total += sums[part];
+  BlockMemory<MatrixSum, Curvature> memory;
+  MatrixSum sum{Matrix::Zero(d + 1, d + 1)};
+  sum_over_blocks(
+      Chunks(n_samples(), std::max<Index>(hessian_block, (n_samples() + parts(d) - 1) / parts(d))), hessian_block,
+      execution_, memory, [&] { return MatrixSum{Matrix::Zero(d + 1, d + 1)}; }, [&] { return Curvature(*this); },
+      [&](Index begin, Index count, Curvature& mine, MatrixSum& part) {
+        const Rows some = rows(begin, count);
+        curvature(some, W, b, centre, mine);
+        part.matrix.selfadjointView<Eigen::Lower>().rankUpdate(mine.sides.topRows(count).transpose());
+        if (!loss_->uses_spread()) return;
+        auto corner = part.matrix.topLeftCorner(d, d);
+        data_.covariances().add_weighted_matrices(some, mine.factors.head(count), corner, mine.scratch.data());
+        corner.selfadjointView<Eigen::Lower>().rankUpdate(mine.products.topRows(count).transpose(), -1.0);
+      },
+      sum);
+  Matrix& total = sum.matrix;
   total.diagonal().head(d).array() += regularisation_;
   if (!fit_intercept_) total(d, d) = 1.0;
-  return total;
+  return std::move(total);
 }
 
 }  // namespace halosvm

@@ -28,6 +28,15 @@ double memory_budget(const Gaussians& data, Index n_samples) {
   return std::max(0.03 * row * static_cast<double>(n_samples), 1e6);
 }
 
+/// What is known of all problems.
+struct ZerosOfAll {
+  std::vector<Zeros> zeros;
+  void set_zero() { std::fill(zeros.begin(), zeros.end(), Zeros{}); }
+  void add(const ZerosOfAll& other) {
+    for (std::size_t k = 0; k < zeros.size(); ++k) zeros[k].add(other.zeros[k]);
+  }
+};
+
 /// In single precision, without overflow.
 float in_single(double x) {
   return static_cast<float>(std::min(x, static_cast<double>(std::numeric_limits<float>::max())));
@@ -85,27 +94,25 @@ class LocalObjective::Scores {
   std::vector<Zeros> measure(Index first, const ConstMatrixRef& W) {
     const LocalObjective& o = objective_;
     const Index rows_at_once = o.data_.block_rows();
-    const Chunks chunks(n_, o.data_.task_rows());
-    std::vector<Workspace> work(static_cast<std::size_t>(thread_count(chunks.count(), o.execution_)),
-                                Workspace(o, rows_at_once, W.rows()));
-    std::vector<Zeros> partial(static_cast<std::size_t>(chunks.count() * W.rows()));
+    const auto n_problems = static_cast<std::size_t>(W.rows());
     const Vector no_intercept = Vector::Zero(W.rows());
-    run_tasks(chunks.count(), o.execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-      Workspace& mine = work[static_cast<std::size_t>(slot)];
-      for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += rows_at_once) {
-        checkpoint();
-        const Rows rows = o.rows(begin, std::min(rows_at_once, chunks.end(chunk) - begin));
-        o.margins(rows, first, W, no_intercept, mine);
-        for (Index k = 0; k < W.rows(); ++k) {
-          Zeros& zeros = partial[static_cast<std::size_t>(chunk * W.rows() + k)];
-          keep(k, begin, rows, mine.m_.row(k).data(), mine.s_.row(k).data(), mine.sign_.row(k).data(), zeros);
-        }
-      }
-    });
-    std::vector<Zeros> all(static_cast<std::size_t>(W.rows()));
-    for (std::size_t at = 0; at < partial.size(); ++at) all[at % all.size()].add(partial[at]);
+    BlockMemory<ZerosOfAll, Workspace> memory;
+    ZerosOfAll all{std::vector<Zeros>(n_problems)};
+    sum_over_blocks(
+        Chunks(n_, o.data_.task_rows()), rows_at_once, o.execution_, memory,
+        [&] { return ZerosOfAll{std::vector<Zeros>(n_problems)}; },
+        [&] { return Workspace(o, rows_at_once, W.rows()); },
+        [&](Index begin, Index count, Workspace& mine, ZerosOfAll& part) {
+          const Rows rows = o.rows(begin, count);
+          o.margins(rows, first, W, no_intercept, mine);
+          for (Index k = 0; k < W.rows(); ++k) {
+            keep(k, begin, rows, mine.m_.row(k).data(), mine.s_.row(k).data(), mine.sign_.row(k).data(),
+                 part.zeros[static_cast<std::size_t>(k)]);
+          }
+        },
+        all);
     first_ = first;
-    return all;
+    return std::move(all.zeros);
   }
 
   /// Takes all searches to their ends on the first rows of each block, in step, so that threads start once for all.

@@ -47,7 +47,8 @@ LocalObjective::LocalObjective(Gaussians data, Labels labels, const double* weig
       regularisation_(regularisation),
       loss_(std::move(loss)),
       fit_intercept_(fit_intercept),
-      execution_(std::move(execution)) {
+      execution_(std::move(execution)),
+      passes_(std::make_shared<Kept<PassMemory>>()) {
   check::require(n_samples() > 0 && n_features() > 0, "data", "must have at least one row and one column");
   check::require(labels.n_problems > 0, "n_problems", "must be positive");
   check::positive("regularisation", regularisation);
@@ -160,23 +161,22 @@ void LocalObjective::add_dual(Index count, Index k, const double* c, const Works
   }
 }
 
+/// Of passes over the examples of this and of objectives made of it.
+struct LocalObjective::PassMemory : BlockMemory<Evaluation, Workspace> {
+  Index problems() const { return sums.empty() ? 0 : sums.front().value.size(); }
+};
+
 template <class Body>
 void LocalObjective::reduce(Evaluation& sum, const Body& body) const {
   const Index n_problems = sum.value.size();
   const Index block = data_.block_rows();
-  const Chunks chunks(n_samples(), data_.task_rows());
-  std::vector<Evaluation> partial(static_cast<std::size_t>(chunks.count()), Evaluation(n_problems, n_features()));
-  std::vector<Workspace> work(static_cast<std::size_t>(thread_count(chunks.count(), execution_)),
-                              Workspace(*this, block, n_problems));
-  run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
-      checkpoint();
-      const Rows rows = this->rows(begin, std::min(block, chunks.end(chunk) - begin));
-      body(rows, work[static_cast<std::size_t>(slot)], partial[static_cast<std::size_t>(chunk)]);
-    }
-  });
-  sum.set_zero();
-  for (const Evaluation& part : partial) sum.add(part);
+  std::unique_ptr<PassMemory> memory = passes_->take();
+  if (!memory || memory->problems() != n_problems) memory = std::make_unique<PassMemory>();
+  sum_over_blocks(
+      Chunks(n_samples(), data_.task_rows()), block, execution_, *memory,
+      [&] { return Evaluation(n_problems, n_features()); }, [&] { return Workspace(*this, block, n_problems); },
+      [&](Index begin, Index count, Workspace& work, Evaluation& part) { body(rows(begin, count), work, part); }, sum);
+  passes_->give(std::move(memory));
 }
 
 void LocalObjective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Evaluation& out) const {
@@ -211,36 +211,39 @@ void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRe
   // With a = dm/d(w,b) . (V, v0) and e = (S w / s) . V the product is K.0's: three sums of x_i, S_i w and S_i v.
   reduce(out, [&](const Rows& rows, Workspace& work, Evaluation& sum) {
     const ConstMatrixMap X = margins(rows, 0, W, b, work);
-    Matrix a(n_problems, block);
-    Matrix e(n_problems, block);
-    auto a_block = a.leftCols(rows.count);
-    auto e_block = e.leftCols(rows.count);
-    multiply(X, V, a_block);
+    if (work.second_.size() == 0) {
+      work.along_m_.resize(n_problems, block);
+      work.along_s_.resize(n_problems, block);
+      work.second_.resize(3, block);
+    }
+    auto a = work.along_m_.leftCols(rows.count);
+    auto e = work.along_s_.leftCols(rows.count);
+    multiply(X, V, a);
     const bool spread = loss_->uses_spread();
-    if (spread) data_.covariances().bilinear(rows, W, V, e_block, work.covariances_.data());
-    Vector mm(rows.count);
-    Vector ms(rows.count);
-    Vector ss(rows.count);
+    if (spread) data_.covariances().bilinear(rows, W, V, e, work.covariances_.data());
+    double* mm = work.second_.row(0).data();
+    double* ms = work.second_.row(1).data();
+    double* ss = work.second_.row(2).data();
     for (Index k = 0; k < n_problems; ++k) {
       loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), work.value_.row(k).data(),
                    work.slope_m_.row(k).data(), work.slope_s2_.row(k).data());
-      loss_->second(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), mm.data(), ms.data(), ss.data());
+      loss_->second(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), mm, ms, ss);
       for (Index i = 0; i < rows.count; ++i) {
         const double y = work.sign_(k, i);
         const double c = weight(rows[i]);
         const double inverse = spread && work.s_(k, i) >= smallest_spread ? 1.0 / work.s_(k, i) : 0.0;
         const double dm = -y * (a(k, i) + (fit_intercept_ ? v0(k) : 0.0));
         const double ds = spread ? e(k, i) * inverse : 0.0;
-        a(k, i) = -y * c * (mm(i) * dm + ms(i) * ds);
+        a(k, i) = -y * c * (mm[i] * dm + ms[i] * ds);
         work.slope_s2_(k, i) *= c;
-        e(k, i) = c * (ms(i) * dm + ss(i) * ds) * inverse - work.slope_s2_(k, i) * ds * inverse;
+        e(k, i) = c * (ms[i] * dm + ss[i] * ds) * inverse - work.slope_s2_(k, i) * ds * inverse;
         sum.intercept(k) += a(k, i);
       }
     }
-    add_weighted_rows(X, a_block, sum.coef);
+    add_weighted_rows(X, a, sum.coef);
     if (spread) {
       double* scratch = work.covariances_.data();
-      data_.covariances().add_weighted_products(rows, e_block, W, sum.coef, scratch);
+      data_.covariances().add_weighted_products(rows, e, W, sum.coef, scratch);
       data_.covariances().add_weighted_products(rows, work.slope_s2_.leftCols(rows.count), V, sum.coef, scratch);
     }
   });
@@ -263,6 +266,7 @@ LocalObjective LocalObjective::only(Index k) const {
   LocalObjective single = *this;
   if (n_problems() > 1) single.labels_.positive = k;
   single.labels_.n_problems = 1;
+  single.passes_ = std::make_shared<Kept<PassMemory>>();
   return single;
 }
 
@@ -280,6 +284,7 @@ LocalObjective LocalObjective::on(Gaussians data) const {
   check::same_size("data", data.n_samples(), "labels", data_.n_samples(), "rows");
   LocalObjective other = *this;
   other.data_ = std::move(data);
+  other.passes_ = std::make_shared<Kept<PassMemory>>();
   return other;
 }
 
@@ -295,6 +300,7 @@ LocalObjective LocalObjective::smoothed(double floor) const {
   smooth.loss_ = smoothed_loss(loss_);
   if (!loss_->uses_spread()) {
     smooth.data_ = Gaussians(data_.means(), no_covariances(data_.n_samples(), n_features()));
+    smooth.passes_ = std::make_shared<Kept<PassMemory>>();
   }
   return smooth;
 }

@@ -15,31 +15,35 @@ struct MomentMemory {
   Vector weights;
 };
 
+struct VectorSum {
+  Vector vector;
+  void set_zero() { vector.setZero(); }
+  void add(const VectorSum& other) { vector += other.vector; }
+};
+
 /// sum over all blocks of body(rows, X, c, scratch, partial sum), added in the order of the rows.
 template <class Body>
-Vector sum_over_blocks(const LocalObjective& objective, Index size, const Body& body) {
-  const Index d = objective.n_features();
+Vector sum_over_examples(const LocalObjective& objective, Index size, const Body& body) {
   const Index block = objective.data().block_rows();
   const Covariances& covariances = objective.data().covariances();
-  const Chunks chunks(objective.n_samples(), objective.data().task_rows());
-  std::vector<Vector> partial(static_cast<std::size_t>(chunks.count()), Vector::Zero(size));
-  std::vector<MomentMemory> memory(
-      static_cast<std::size_t>(thread_count(chunks.count(), objective.execution())),
-      {std::vector<double>(static_cast<std::size_t>(block * d)),
-       std::vector<double>(static_cast<std::size_t>(covariances.scratch_size({block, 1}))), Vector(block)});
-  run_tasks(chunks.count(), objective.execution(), [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    MomentMemory& mine = memory[static_cast<std::size_t>(slot)];
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block) {
-      checkpoint();
-      const Rows rows = objective.rows(begin, std::min(block, chunks.end(chunk) - begin));
-      for (Index i = 0; i < rows.count; ++i) mine.weights(i) = objective.weight(rows[i]);
-      body(rows, objective.data().means().block(rows, mine.means.data()), mine.weights.head(rows.count),
-           mine.scratch.data(), partial[static_cast<std::size_t>(chunk)]);
-    }
-  });
-  Vector total = Vector::Zero(size);
-  for (const Vector& part : partial) total += part;
-  return total;
+  BlockMemory<VectorSum, MomentMemory> memory;
+  VectorSum total{Vector::Zero(size)};
+  const auto fresh = [&] {
+    return MomentMemory{std::vector<double>(static_cast<std::size_t>(block * objective.n_features())),
+                        std::vector<double>(static_cast<std::size_t>(covariances.scratch_size({block, 1}))),
+                        Vector(block)};
+  };
+  sum_over_blocks(
+      Chunks(objective.n_samples(), objective.data().task_rows()), block, objective.execution(), memory,
+      [&] { return VectorSum{Vector::Zero(size)}; }, fresh,
+      [&](Index begin, Index count, MomentMemory& mine, VectorSum& part) {
+        const Rows rows = objective.rows(begin, count);
+        for (Index i = 0; i < count; ++i) mine.weights(i) = objective.weight(rows[i]);
+        body(rows, objective.data().means().block(rows, mine.means.data()), mine.weights.head(count),
+             mine.scratch.data(), part.vector);
+      },
+      total);
+  return total.vector;
 }
 
 /// The mean of up to 256 examples spread over the data: near the mean of all, so that squares about it do not cancel.
@@ -76,7 +80,7 @@ Moments LocalObjective::moments() const {
   const Index d = n_features();
   const bool spread = uses_spread();
   const Vector about = rough_mean(objective);
-  const Vector sums = sum_over_blocks(
+  const Vector sums = sum_over_examples(
       objective, 2 * d,
       [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
         auto first = sum.head(d).array();

@@ -110,6 +110,26 @@ TEST_CASE("blocks of wide data allocate nothing either") {
   }
 }
 
+TEST_CASE("passes find the memory of the pass before: value, gradient and Hessian products allocate nothing") {
+  oracle::Random random(17);
+  for (const Batch& batch : all_batches(300, 3, 81)) {
+    CAPTURE(batch.name);
+    for (const Index problems : {1, 3}) {
+      const Problem problem(batch, problems, 25);
+      const LocalObjective objective = problem.objective();
+      const Point at(problems, 3, random);
+      const Point along(problems, 3, random);
+      Evaluation out(problems, 3);
+      const auto pass = [&] { objective.evaluate(at.W, at.b, 0.0, out); };
+      const auto product = [&] { objective.hessian_vector(at.W, at.b, along.W, along.b, out); };
+      pass();
+      CHECK(oracle::allocations_in(pass) == 0);
+      product();
+      CHECK(oracle::allocations_in(product) == 0);
+    }
+  }
+}
+
 TEST_CASE("the counter of allocations counts operator new and Eigen's own memory") {
   std::vector<double> kept;
   CHECK(oracle::allocations_in([&] { kept.assign(100, 1.0); }) == 1);
@@ -131,6 +151,7 @@ TEST_CASE("the iteration allocates nothing: ten times the steps cost not one all
         problem.fit_intercept = false;
         const auto objective = problem.objective();
         const LinearModel start(problem.n_problems, problem.d());
+        minimize(objective, start, steps(1, 1, averaging));  // from here on passes find the memory of the one before
         const auto count = [&](const SgdSettings& settings) {
           Result result;
           const auto all = oracle::allocations_in([&] { result = minimize(objective, start, settings); });

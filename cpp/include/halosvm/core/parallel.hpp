@@ -34,8 +34,21 @@ class Checkpoint {
   virtual void operator()() = 0;
 };
 
-/// A task: its number, the slot of the thread that runs it (for per-thread memory), and its checkpoint.
-using Task = std::function<void(Index task, int slot, Checkpoint& checkpoint)>;
+/// A reference to a function of a task's number, the slot of the thread that runs it (for per-thread memory), and its
+/// checkpoint. Unlike std::function it never allocates.
+class Task {
+ public:
+  template <class Function>
+  Task(const Function& function)  // NOLINT(google-explicit-constructor): lambdas become tasks
+      : function_(&function), call_([](const void* object, Index task, int slot, Checkpoint& checkpoint) {
+          (*static_cast<const Function*>(object))(task, slot, checkpoint);
+        }) {}
+  void operator()(Index task, int slot, Checkpoint& checkpoint) const { call_(function_, task, slot, checkpoint); }
+
+ private:
+  const void* function_;
+  void (*call_)(const void*, Index, int, Checkpoint&);
+};
 
 /// Number of threads that \ref run_tasks starts, hence of slots; at least 1.
 int thread_count(Index n_tasks, const Execution& execution);

@@ -3,6 +3,7 @@
 /// has: Hessians, a certified bound, gradients of blocks of rows, and other objectives made of this one.
 #pragma once
 
+#include "halosvm/core/blocks.hpp"
 #include "halosvm/gaussians/gaussians.hpp"
 #include "halosvm/objective/objective.hpp"
 
@@ -120,6 +121,7 @@ class LocalObjective final : public Objective {
    private:
     friend class LocalObjective;
     Matrix m_, s_, value_, slope_m_, slope_s2_, sign_;
+    Matrix along_m_, along_s_, second_;  ///< changes of m and s s, and second derivatives; of Hessian products alone
     Vector weight_;
     Vector unscaled_;
     std::vector<double> means_, covariances_;
@@ -135,6 +137,7 @@ class LocalObjective final : public Objective {
  private:
   class Scores;
   struct Curvature;
+  struct PassMemory;
   void curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre,
                  Curvature& memory) const;
   /// Fills work.m_ and work.s_ for a block; returns the block of means.
@@ -143,9 +146,9 @@ class LocalObjective final : public Objective {
   /// The same with the value as \p value_scale times the sum of unscaled weights times psi.
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
                  double value_scale, Workspace& work, Evaluation& sum) const;
-  /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
   /// Adds to the parts of a dual bound for one problem; losses with the dual of the hinge have them from the slope.
   void add_dual(Index count, Index k, const double* c, const Workspace& work, Evaluation& sum) const;
+  /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
   template <class Body>
   void reduce(Evaluation& sum, const Body& body) const;
   /// c_i times \ref total_, exactly the given weight but for a power of two.
@@ -163,6 +166,7 @@ class LocalObjective final : public Objective {
   double floor_ = 0.0;
   std::shared_ptr<const std::vector<Index>> sample_;  ///< rows of the examples, or null for all
   Execution execution_;
+  std::shared_ptr<Kept<PassMemory>> passes_;  ///< of this number of problems and these covariances
 };
 
 }  // namespace halosvm

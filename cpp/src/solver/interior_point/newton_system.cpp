@@ -34,6 +34,12 @@ NewtonSums::NewtonSums(Index size, bool with_hessian)
       right(Vector::Zero(size)),
       centring(Vector::Zero(size)) {}
 
+void NewtonSums::set_zero() {
+  hessian.setZero();
+  for (Vector* sum : {&positive, &negative, &beyond, &right, &centring}) sum->setZero();
+  for (double* sum : {&value, &spread2, &curvature, &theta_positive, &theta_negative}) *sum = 0.0;
+}
+
 void NewtonSums::add(const NewtonSums& other) {
   hessian += other.hessian;
   positive += other.positive;
@@ -72,6 +78,13 @@ struct NewtonSystem::Memory {
   std::vector<Bend> bends;
 };
 
+struct NewtonSystem::PassMemory {
+  BlockMemory<NewtonSums, Memory> with_hessian;
+  BlockMemory<NewtonSums, Memory> without;
+};
+
+NewtonSystem::~NewtonSystem() = default;
+
 NewtonSystem::NewtonSystem(const LocalObjective& objective, Vector centre, bool with_cones)
     : objective_(objective),
       loss_(smoothed_loss(objective.loss())),
@@ -86,7 +99,8 @@ NewtonSystem::NewtonSystem(const LocalObjective& objective, Vector centre, bool 
       stiffness_(n_),
       ratio_(spread_ ? n_ : 0),
       dtheta_(Vector::Zero(n_)),
-      predicted_(n_) {
+      predicted_(n_),
+      memory_(std::make_unique<PassMemory>()) {
   if (with_cones) cones_.emplace(objective);
   cone_weight_ = 0.0;
   for (Index i = 0; cones_ && i < n_; ++i) cone_weight_ += cones_->active(i) ? weight(i) : 0.0;
@@ -95,22 +109,16 @@ NewtonSystem::NewtonSystem(const LocalObjective& objective, Vector centre, bool 
 /// Runs body(rows, X, memory, sums) over all blocks and returns the sums in the order of the lanes.
 template <class Body>
 NewtonSums NewtonSystem::reduce(bool with_hessian, const Body& body) const {
-  const Index n_lanes = (n_ + lane_rows_ - 1) / lane_rows_;
-  std::vector<NewtonSums> partial(static_cast<std::size_t>(n_lanes), NewtonSums(d_ + 1, with_hessian));
-  std::vector<Memory> memory(static_cast<std::size_t>(thread_count(n_lanes, objective_.execution())),
-                             Memory(objective_, block_));
-  run_tasks(n_lanes, objective_.execution(), [&](Index lane, int slot, Checkpoint& checkpoint) {
-    Memory& mine = memory[static_cast<std::size_t>(slot)];
-    const Index end = std::min(n_, (lane + 1) * lane_rows_);
-    for (Index begin = lane * lane_rows_; begin < end; begin += block_) {
-      checkpoint();
-      const Rows rows{begin, std::min(block_, end - begin)};
-      body(rows, objective_.data().means().block(rows, mine.means.data()), mine,
-           partial[static_cast<std::size_t>(lane)]);
-    }
-  });
-  NewtonSums total = std::move(partial.front());
-  for (std::size_t lane = 1; lane < partial.size(); ++lane) total.add(partial[lane]);
+  NewtonSums total(d_ + 1, with_hessian);
+  BlockMemory<NewtonSums, Memory>& memory = with_hessian ? memory_->with_hessian : memory_->without;
+  sum_over_blocks(
+      Chunks(n_, lane_rows_), block_, objective_.execution(), memory, [&] { return NewtonSums(d_ + 1, with_hessian); },
+      [&] { return Memory(objective_, block_); },
+      [&](Index begin, Index count, Memory& mine, NewtonSums& part) {
+        const Rows rows{begin, count};
+        body(rows, objective_.data().means().block(rows, mine.means.data()), mine, part);
+      },
+      total);
   return total;
 }
 

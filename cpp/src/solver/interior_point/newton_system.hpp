@@ -31,6 +31,7 @@ struct NewtonSums {
   double theta_negative = 0;
 
   NewtonSums(Index size, bool with_hessian);
+  void set_zero();
   void add(const NewtonSums& other);
 };
 
@@ -39,6 +40,9 @@ class NewtonSystem {
   /// For an objective of one problem, with means seen from \p centre.
   /// \param with_cones takes spreads for cones, for which covariances must have factors.
   NewtonSystem(const LocalObjective& objective, Vector centre, bool with_cones);
+  ~NewtonSystem();
+  NewtonSystem(const NewtonSystem&) = delete;
+  NewtonSystem& operator=(const NewtonSystem&) = delete;
 
   /// sum of c y (x - centre), and the weights of the two classes.
   Vector slope_at_zero() const;
@@ -72,6 +76,7 @@ class NewtonSystem {
 
  private:
   struct Memory;
+  struct PassMemory;
   template <class Body>
   NewtonSums reduce(bool with_hessian, const Body& body) const;
 
@@ -107,6 +112,7 @@ class NewtonSystem {
   double mu_ = 0.0;     ///< what the present step aims at
   double share_ = 0.0;  ///< of the predictor's second-order terms in it
   bool corrected_ = false;
+  std::unique_ptr<PassMemory> memory_;  ///< of all passes
 };
 
 }  // namespace halosvm
