@@ -10,20 +10,25 @@ namespace {
 
 PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16_t, py::array::c_style>& labels,
                            Index n_problems, const std::optional<Doubles>& sample_weight, double lam,
-                           const std::string& loss, bool fit_intercept, int n_threads, bool is_part) {
+                           const std::string& loss, bool fit_intercept, int n_threads, bool is_part,
+                           const std::optional<Doubles>& offsets, const std::optional<Doubles>& variances) {
   require_ndim(labels, "labels", 1);
   check::same_size("labels", labels.shape(0), "X", data.view.n_samples(), "rows");
   std::vector<py::object> owners = data.owners;
   owners.push_back(labels);
-  const double* weights = nullptr;
-  if (sample_weight) {
-    require_ndim(*sample_weight, "sample_weight", 1);
-    check::same_size("sample_weight", sample_weight->shape(0), "X", data.view.n_samples(), "rows");
-    owners.push_back(*sample_weight);
-    weights = sample_weight->data();
-  }
-  return {LocalObjective(data.view, {labels.data(), n_problems}, weights, lam, make_loss(loss), fit_intercept,
-                         interruptible(n_threads), is_part ? Classes::some : Classes::all),
+  const auto one_for_each_row = [&](const std::optional<Doubles>& array, const char* name) -> const double* {
+    if (!array) return nullptr;
+    require_ndim(*array, name, 1);
+    check::same_size(name, array->shape(0), "X", data.view.n_samples(), "rows");
+    owners.push_back(*array);
+    return array->data();
+  };
+  const double* weights = one_for_each_row(sample_weight, "sample_weight");
+  Targets targets{labels.data(), n_problems};
+  targets.offsets = one_for_each_row(offsets, "offsets");
+  targets.variances = one_for_each_row(variances, "variances");
+  return {LocalObjective(data.view, targets, weights, lam, make_loss(loss), fit_intercept, interruptible(n_threads),
+                         is_part ? Classes::some : Classes::all),
           std::move(owners)};
 }
 
@@ -36,7 +41,8 @@ void bind_objective(py::module_& module) {
   local
       .def(py::init(&make_objective), py::arg("data"), py::arg("labels"), py::arg("n_problems"),
            py::arg("sample_weight"), py::arg("lam"), py::arg("loss") = "expected_hinge",
-           py::arg("fit_intercept") = true, py::arg("n_threads") = 0, py::kw_only(), py::arg("is_part") = false)
+           py::arg("fit_intercept") = true, py::arg("n_threads") = 0, py::kw_only(), py::arg("is_part") = false,
+           py::arg("offsets") = py::none(), py::arg("variances") = py::none())
       .def(
           "hessian_vector",
           [](const PyObjective& self, const Matrix& W, const Vector& b, const Matrix& V, const Vector& v0) {

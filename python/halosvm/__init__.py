@@ -15,6 +15,7 @@ from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.calibration import PlattScaling
 from halosvm.linear.svc import UncertainSVC
+from halosvm.linear.svr import UncertainSVR
 from halosvm.maps import EmpiricalBayes
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "PlattScaling",
     "UncertainKernelSVC",
     "UncertainSVC",
+    "UncertainSVR",
     "expected_kernel",
     "load_model",
     "median_gamma",

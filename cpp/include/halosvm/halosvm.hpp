@@ -15,6 +15,7 @@
 #include "halosvm/kernel/kernel.hpp"
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/objective/objective.hpp"
+#include "halosvm/objective/targets.hpp"
 #include "halosvm/objective/local_objective.hpp"
 #include "halosvm/objective/summed_objective.hpp"
 #include "halosvm/solver/solver.hpp"

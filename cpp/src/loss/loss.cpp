@@ -4,6 +4,7 @@
 
 #include "halosvm/core/check.hpp"
 #include "halosvm/loss/expected_hinge.hpp"
+#include "halosvm/loss/expected_huber_hinge.hpp"
 #include "halosvm/loss/expected_logistic.hpp"
 #include "halosvm/loss/expected_squared_hinge.hpp"
 #include "halosvm/loss/hinge.hpp"
@@ -21,9 +22,7 @@ std::pair<std::string, std::shared_ptr<const Loss>> entry() {
 /// Every loss, one line each.
 const auto& table() {
   static const std::vector<std::pair<std::string, std::shared_ptr<const Loss>>> losses = {
-      entry<ExpectedHinge>(),
-      entry<Hinge>(),
-      entry<ExpectedSquaredHinge>(),
+      entry<ExpectedHinge>(),    entry<Hinge>(), entry<ExpectedSquaredHinge>(), entry<ExpectedHuberHinge>(),
       entry<ExpectedLogistic>(),
   };
   return losses;

@@ -191,7 +191,7 @@ class LocalObjective::Scores {
       const Rows rows = o.rows(begin, count);
       const Index offset = k * n_ + begin;
       const double* t = zeros_.data() + offset;
-      o.labels_.signs(rows, first_ + k, y.data());
+      o.targets_.signs(rows, first_ + k, y.data());
       for (Index i = 0; i < count; ++i)
         m[static_cast<std::size_t>(i)] = y[static_cast<std::size_t>(i)] * (t[i] - search.b());
       for (Index i = 0; i < count; ++i) c[static_cast<std::size_t>(i)] = o.weight(rows[i]);

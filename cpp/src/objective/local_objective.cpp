@@ -38,11 +38,11 @@ double least_value_of_two(const Loss& loss, double p) {
 
 }  // namespace
 
-LocalObjective::LocalObjective(Gaussians data, Labels labels, const double* weights, double regularisation,
+LocalObjective::LocalObjective(Gaussians data, Targets targets, const double* weights, double regularisation,
                                std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
                                Classes classes)
     : data_(std::move(data)),
-      labels_(labels),
+      targets_(targets),
       weights_(weights),
       regularisation_(regularisation),
       loss_(std::move(loss)),
@@ -50,13 +50,13 @@ LocalObjective::LocalObjective(Gaussians data, Labels labels, const double* weig
       execution_(std::move(execution)),
       passes_(std::make_shared<Kept<PassMemory>>()) {
   check::require(n_samples() > 0 && n_features() > 0, "data", "must have at least one row and one column");
-  check::require(labels.n_problems > 0, "n_problems", "must be positive");
+  check::require(targets.n_problems > 0, "n_problems", "must be positive");
   check::positive("regularisation", regularisation);
 
-  const Index n_codes = labels.n_problems == 1 ? 2 : labels.n_problems;
+  const Index n_codes = targets.n_problems == 1 ? 2 : targets.n_problems;
   Vector totals = Vector::Zero(n_codes);
   for (Index i = 0; i < n_samples(); ++i) {
-    const Index code = labels.codes[i];
+    const Index code = targets.codes[i];
     if (code < 0 || code >= n_codes) {
       check::fail_at("labels", i, -1, static_cast<double>(code), "codes go from 0 to " + std::to_string(n_codes - 1));
     }
@@ -66,6 +66,8 @@ LocalObjective::LocalObjective(Gaussians data, Labels labels, const double* weig
     }
     totals(code) += weight;
   }
+  if (!loss_->uses_spread()) targets_.variances = nullptr;
+  read_offsets();
   check::require(std::isfinite(totals.sum()), "sample_weight", "has an infinite sum");
   for (Index code = 0; code < n_codes && classes == Classes::all; ++code) {
     check::require(totals(code) > 0.0, "labels",
@@ -76,6 +78,24 @@ LocalObjective::LocalObjective(Gaussians data, Labels labels, const double* weig
   weight_scale_ = 1.0 / totals.sum();
   weight_unit_ = std::ldexp(1.0, -std::ilogb(totals.sum()));
   total_ = totals.sum() * weight_unit_;
+}
+
+void LocalObjective::read_offsets() {
+  largest_offset_ = std::abs(loss_->traits().margin);
+  if (targets_.offsets != nullptr) {
+    largest_offset_ = 0.0;
+    for (Index i = 0; i < n_samples(); ++i) {
+      const double offset = targets_.offsets[i];
+      if (!std::isfinite(offset)) check::fail_at("offsets", i, -1, offset, "an offset must be finite");
+      largest_offset_ = std::max(largest_offset_, std::abs(offset));
+    }
+  }
+  for (Index i = 0; targets_.variances != nullptr && i < n_samples(); ++i) {
+    const double variance = targets_.variances[i];
+    if (!(variance >= 0.0) || !std::isfinite(variance)) {
+      check::fail_at("variances", i, -1, variance, "a variance must be >= 0 and finite");
+    }
+  }
 }
 
 LocalObjective::Workspace::Workspace(const LocalObjective& objective, Index rows, Index n_problems)
@@ -98,12 +118,19 @@ ConstMatrixMap LocalObjective::margins(const Rows& rows, Index first, const Cons
   auto y = work.sign_.topLeftCorner(W.rows(), rows.count);
   multiply(X, W, m);
   for (Index k = 0; k < W.rows(); ++k) {
-    labels_.signs(rows, first + k, y.row(k).data());
-    m.row(k) = loss_->traits().margin - y.row(k).array() * (m.row(k).array() + b(k));
+    targets_.signs(rows, first + k, y.row(k).data());
+    m.row(k) = -y.row(k).array() * (m.row(k).array() + b(k));
+  }
+  if (targets_.offsets != nullptr) {
+    for (Index i = 0; i < rows.count; ++i) m.col(i).array() += targets_.offsets[rows[i]];
+  } else {
+    m.array() += loss_->traits().margin;
   }
   if (loss_->uses_spread()) {
     data_.covariances().bilinear(rows, W, W, s, work.covariances_.data());
-    s = (s.array().max(0.0) + floor_ * floor_).sqrt();
+    s = s.array().max(0.0) + floor_ * floor_;
+    for (Index i = 0; has_variances() && i < rows.count; ++i) s.col(i).array() += variance(rows[i]);
+    s = s.array().sqrt();
   } else {
     s.setConstant(floor_);
   }
@@ -126,7 +153,7 @@ void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixR
     loss_->first(rows.count, work.m_.row(k).data(), work.s_.row(k).data(), value, slope_m, slope_s2);
     auto a = work.slope_m_.row(k).head(rows.count).array();
     sum.slope(k) += (c * a.abs()).sum();
-    if (!loss_->traits().quantile_dual) add_dual(rows.count, k, work.weight_.data(), work, sum);
+    if (!has_plain_dual()) add_dual(rows, k, work, sum);
     const auto phi = work.slope_s2_.row(k).head(rows.count).array() * work.s_.row(k).head(rows.count).array();
     sum.square(k) += (c * (a.square() + phi.square())).sum();
     a *= -c * work.sign_.row(k).head(rows.count).array();
@@ -142,22 +169,24 @@ void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixR
   }
 }
 
-void LocalObjective::add_dual(Index count, Index k, const double* c, const Workspace& work, Evaluation& sum) const {
-  const LossTraits& traits = loss_->traits();
-  for (Index i = 0; i < count; ++i) {
+void LocalObjective::add_dual(const Rows& rows, Index k, const Workspace& work, Evaluation& sum) const {
+  const bool homogeneous = loss_->traits().homogeneous;
+  for (Index i = 0; i < rows.count; ++i) {
     const double theta = work.slope_m_(k, i);
-    const double at_margin = theta * traits.margin;
-    double part = at_margin;
-    double size = std::abs(at_margin);
-    if (!traits.homogeneous) {  // otherwise psi = theta m + phi s, also where a floor has made s larger
+    // |(R'w, sigma)| >= (w'S w0 + sigma^2) / s(w0): the target's own variance is a constant of the minorant.
+    const double constant = work.slope_s2_(k, i) * variance(rows[i]);
+    const double at_offset = theta * offset(rows[i]);
+    double part = at_offset + constant;
+    double size = std::abs(at_offset) + constant;
+    if (!homogeneous) {  // otherwise psi = theta m + phi s, also where a floor has made s larger
       const double along_m = theta * work.m_(k, i);
       const double along_s = work.slope_s2_(k, i) * work.s_(k, i) * work.s_(k, i);
       part += work.value_(k, i) - along_m - along_s;
       size += work.value_(k, i) + std::abs(along_m) + along_s;
     }
-    sum.dual(k) += c[i] * part;
-    sum.dual_size(k) += c[i] * size;
-    if (work.sign_(k, i) * theta > 0.0) sum.dual_positive(k) += c[i] * part;
+    sum.dual(k) += work.weight_(i) * part;
+    sum.dual_size(k) += work.weight_(i) * size;
+    if (work.sign_(k, i) * theta > 0.0) sum.dual_positive(k) += work.weight_(i) * part;
   }
 }
 
@@ -184,9 +213,10 @@ void LocalObjective::value_and_gradient(const ConstMatrixRef& W, const ConstVect
          [&](const Rows& rows, Workspace& work, Evaluation& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
   out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
   out.coef += regularisation_ * W;
-  if (const LossTraits& traits = loss_->traits(); traits.quantile_dual) {  // theta >= 0, psi = theta m + phi s
-    out.dual = traits.margin * out.slope;
-    out.dual_positive = 0.5 * traits.margin * (out.slope - out.intercept);
+  if (has_plain_dual()) {  // theta >= 0, psi = theta m + phi s
+    const double margin = loss_->traits().margin;
+    out.dual = margin * out.slope;
+    out.dual_positive = 0.5 * margin * (out.slope - out.intercept);
     out.dual_size = out.dual;
   }
   if (!fit_intercept_) out.intercept.setZero();
@@ -251,7 +281,15 @@ void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRe
   if (!fit_intercept_) out.intercept.setZero();
 }
 
+double LocalObjective::value_at_origin() const {
+  if (has_plain_targets()) return Objective::value_at_origin();
+  Evaluation at(n_problems(), n_features());
+  value_and_gradient(Matrix::Zero(n_problems(), n_features()), Vector::Zero(n_problems()), at);
+  return at.value.maxCoeff();
+}
+
 Vector LocalObjective::value_at_zero() const {
+  if (!has_plain_targets()) return Objective::value_at_zero();
   if (!fit_intercept_) return Vector::Constant(n_problems(), value_at_origin());
   Vector positive = Vector::Zero(n_problems());
   const Rows all = rows(0, n_samples());
@@ -264,8 +302,8 @@ Vector LocalObjective::value_at_zero() const {
 
 LocalObjective LocalObjective::only(Index k) const {
   LocalObjective single = *this;
-  if (n_problems() > 1) single.labels_.positive = k;
-  single.labels_.n_problems = 1;
+  if (n_problems() > 1) single.targets_.positive = k;
+  single.targets_.n_problems = 1;
   single.passes_ = std::make_shared<Kept<PassMemory>>();
   return single;
 }

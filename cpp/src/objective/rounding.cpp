@@ -103,11 +103,12 @@ Rounding::Rounding(const Objective& objective, const Moments& about)
       unit_features_(unit * (12.0 + 0.5 * static_cast<double>(objective.n_features()))),
       unit_samples_(unit * std::min(4.0 + count(objective), 32.0 + 2.0 * std::sqrt(count(objective)))),
       concentration_(concentration(objective)),
+      offset_(objective.local() != nullptr ? objective.local()->largest_offset() : 1.0),
       size_((about.variance + about.centre.cwiseAbs2()).cwiseSqrt()),
       widest_(about.widest) {}
 
 double Rounding::of_value(const ConstVectorRef& w, double b, double steepness) const {
-  return steepness * unit_features_ * (1.0 + std::abs(b) + w.cwiseAbs().dot(size_));
+  return steepness * unit_features_ * (offset_ + std::abs(b) + w.cwiseAbs().dot(size_));
 }
 
 /// Every |S_jk|^2 <= S_jj S_kk; an error of s^2 moves s by half of it over s.
@@ -145,6 +146,8 @@ double Rounding::bound(const DualSums& sums, const ConstVectorRef& dual_w, doubl
 
 struct ExactDual::Side {
   double theta = 0.0;
+  double dual = 0.0;  ///< sum of c theta offset
+  double dual_size = 0.0;
   std::vector<DoubleDouble> sum;
 };
 
@@ -170,6 +173,8 @@ void ExactDual::add(Index row, double theta, double density, const ConstVectorRe
 
   const double a = c * theta * y;
   side.theta += c * theta;
+  side.dual += c * theta * problem_.offset(row);
+  side.dual_size += c * theta * std::abs(problem_.offset(row));
   const auto x = problem_.data().means().block(one, scratch_.data());
   for (Index j = 0; j < d; ++j) {
     at(j).add_product(a, x(0, j));
@@ -230,8 +235,9 @@ double ExactDual::bound() const {
     const double entry = (factor[0] * sides_[0].sum[j].value() + factor[1] * sides_[1].sum[j].value()) / root;
     square += entry * entry;
   }
-  const double slope = factor[0] * sides_[0].theta + factor[1] * sides_[1].theta;
-  return slope * (1.0 - digits - unit * static_cast<double>(problem_.n_samples())) - square * (1.0 + digits);
+  const double dual = factor[0] * sides_[0].dual + factor[1] * sides_[1].dual;
+  const double size = factor[0] * sides_[0].dual_size + factor[1] * sides_[1].dual_size;
+  return dual - size * (digits + unit * static_cast<double>(problem_.n_samples())) - square * (1.0 + digits);
 }
 
 double exact_value(const LocalObjective& problem, const LinearModel& model) {
@@ -248,10 +254,11 @@ double exact_value(const LocalObjective& problem, const LinearModel& model) {
       const auto x = problem.data().means().block(row, scratch.data()).row(0);
       DoubleDouble f(model.intercept(0));
       for (Index j = 0; j < d; ++j) f.add_product(x(j), model.coef(0, j));
-      DoubleDouble deficit(loss.traits().margin);
+      DoubleDouble deficit(problem.offset(row[0]));
       deficit.add_product(-problem.sign(row[0], 0), f);
       const double m = deficit.value();
-      const double s = problem.all_certain() ? 0.0 : spread(row, model.coef);
+      const double s =
+          problem.all_certain() ? 0.0 : std::hypot(spread(row, model.coef), std::sqrt(problem.variance(row[0])));
       double value = 0.0;
       double slope_m = 0.0;
       double slope_s2 = 0.0;

@@ -18,7 +18,7 @@ struct DualSums {
   double square;  ///< sum c (theta^2 + phi^2)
 
   /// Of dual variables theta in [0, 1] and phi <= phi(q), Phi(q) = theta: phi^2 <= 0.41 theta.
-  static DualSums of_quantiles(double slope) { return {slope, slope, slope, 1.41 * slope}; }
+  static DualSums of_quantiles(double value, double size, double slope) { return {value, size, slope, 1.41 * slope}; }
 };
 
 class Rounding {
@@ -41,6 +41,7 @@ class Rounding {
   double unit_features_;  ///< relative error of sums over the features
   double unit_samples_;   ///< and over the examples
   double concentration_;  ///< sums with weights c theta are at most so many times sum c theta times the size below
+  double offset_;         ///< the largest offset of a margin deficit
   Vector size_;           ///< root mean square of each feature, its error included
   Vector widest_;         ///< the largest deviation of each feature in full matrices; empty for other kinds
 };

@@ -74,7 +74,8 @@ void judge(const BatchSettings& settings, const Vector& error, Result& result) {
   for (Index k = 0; k < n_problems; ++k) {
     const double lower = result.lower_bound(k);
     const double gap = std::max(0.0, result.objective(k) + error(k) - lower);
-    result.suboptimality(k) = lower > 0.0 ? gap / lower : infinity;
+    // J = 0 is the least there is.
+    result.suboptimality(k) = result.objective(k) == 0.0 ? 0.0 : lower > 0.0 ? gap / lower : infinity;
   }
   if (result.suboptimality.maxCoeff() <= settings.tolerance) {
     result.status = Status::converged;

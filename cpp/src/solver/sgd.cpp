@@ -71,7 +71,8 @@ class Walk {
   /// (spec C.1).
   static double radius(const LocalObjective& objective) {
     const LossTraits& traits = objective.loss()->traits();
-    const double square = traits.homogeneous ? traits.steepest * traits.margin : 2.0 * objective.value_at_origin();
+    const double square =
+        traits.homogeneous ? traits.steepest * objective.largest_offset() : 2.0 * objective.value_at_origin();
     return std::sqrt(square / objective.regularisation());
   }
 

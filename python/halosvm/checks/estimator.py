@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from halosvm.checks import frames
@@ -39,6 +39,29 @@ class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
             Examples.
         y : array-like of shape (n_samples,)
             Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+        """
+        y, sample_weight = read_targets(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
+
+
+class GaussianRegressor(RegressorMixin):  # type: ignore[misc]
+    """Mixin of regressors of Gaussians: values and weights that belong to their examples."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R^2 of `predict`.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Their true values.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the examples.
 

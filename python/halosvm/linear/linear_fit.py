@@ -1,6 +1,6 @@
 """Fits of linear models: the one place where an objective is built and a solver runs.
 
-In:  Gaussians, the codes of their classes, their weights, and the settings of an estimator.
+In:  Gaussians, the codes of their classes or their values, weights, settings of an estimator.
 Out: coefficients, how good they are certified to be, and a warning where that is not enough.
 """
 
@@ -103,11 +103,14 @@ class Settings:
     verbose: int = 0
 
     @classmethod
-    def of(cls, estimator: Any, solvers: Sequence[str] = SOLVERS) -> Self:
-        """Return the settings of an estimator after a check, defaults where it has none."""
+    def of(cls, estimator: Any, solvers: Sequence[str] = SOLVERS, **others: Any) -> Self:
+        """Return the settings of an estimator after a check, or others in their place.
+
+        What it has no parameter for gets its default.
+        """
         names = [field.name for field in dataclasses.fields(cls)]
         given = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-        settings = cls(**given)
+        settings = cls(**(given | others))
         settings._check(solvers)
         return settings
 
@@ -158,17 +161,87 @@ def fit_linear(
         If the suboptimality `tol` was not certified, or if the objective is least at w = 0.
     """
     n_problems = 1 if len(classes) == 2 else len(classes)
-    objective = _core.Objective(
+    lam = _lambda_of(settings.C, len(data), weights)
+    objective = _objective(data, codes, n_problems, weights, lam, settings)
+    result = _minimize(objective, n_problems, data.shape[1], settings, start)
+    _complain(result, settings.tol, _least_at_zero(result, classes))
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """A loss of residuals r = y - f as the sum of a loss of r and one of -r, spec K.3.
+
+    Attributes
+    ----------
+    high, low : ndarray of shape (n_samples,)
+        The offsets: one half is charged for what `high` - f is above 0, the other for f - `low`.
+    variances : ndarray of shape (n_samples,), or None
+        Of the targets.
+    weights : pair of ndarrays of shape (n_samples,)
+        Of each half.
+    """
+
+    high: Array
+    low: Array
+    variances: Array | None
+    weights: tuple[Array, Array]
+
+
+def fit_residuals(
+    data: Gaussians, halves: Halves, settings: Settings, start: tuple[Array, Array] | None = None
+) -> Result:
+    """Fit one linear model to values; everything is as in `fit_linear`.
+
+    The examples are there twice, once for each half: that of sign 1 and that of sign -1.
+    """
+    n = len(data)
+    twice = data[np.tile(np.arange(n), 2)]
+    codes = np.repeat(np.array([1, 0], dtype=np.int16), n)
+    weights = np.concatenate(halves.weights)
+    variances = None if halves.variances is None else np.tile(halves.variances, 2)
+    lam = _lambda_of(settings.C, 2 * n, weights)
+    offsets = np.concatenate([halves.high, -halves.low])
+    objective = _objective(
+        twice, codes, 1, weights, lam, settings, offsets=offsets, variances=variances
+    )
+    result = _minimize(objective, 1, data.shape[1], settings, start)
+    _complain(result, settings.tol, "")
+    return result
+
+
+def _objective(
+    data: Gaussians,
+    codes: NDArray[np.int16],
+    n_problems: int,
+    weights: Array | None,
+    lam: float,
+    settings: Settings,
+    offsets: Array | None = None,
+    variances: Array | None = None,
+) -> _core.Objective:
+    return _core.Objective(
         data.core_view(),
         codes,
         n_problems,
         weights,
-        _lambda_of(settings.C, len(data), weights),
+        lam,
         loss=settings.loss,
         fit_intercept=settings.fit_intercept,
         n_threads=thread_count(settings.n_threads),
+        offsets=offsets,
+        variances=variances,
     )
-    coef, intercept = np.zeros((n_problems, data.shape[1])), np.zeros(n_problems)
+
+
+def _minimize(
+    objective: _core.Objective,
+    n_problems: int,
+    n_features: int,
+    settings: Settings,
+    start: tuple[Array, Array] | None,
+) -> Result:
+    coef, intercept = np.zeros((n_problems, n_features)), np.zeros(n_problems)
     if start is not None and start[0].shape == coef.shape:
         coef, intercept = start[0], start[1] if settings.fit_intercept else intercept
     result = Result.of_core(_run(objective, coef, intercept, settings))
@@ -176,10 +249,13 @@ def fit_linear(
         raise ValueError(
             f"the coefficients overflow: features of this size need a C far below {settings.C:g}"
         )
-    complaint = _complaint(result, classes, settings.tol)
+    return result
+
+
+def _complain(result: Result, tol: float, of_zero_model: str) -> None:
+    complaint = of_zero_model if result.status is Status.ZERO_MODEL else _complaint(result, tol)
     if complaint:
         warn_user(complaint)
-    return result
 
 
 def _lambda_of(C: float, n_samples: int, weights: Array | None) -> float:
@@ -229,7 +305,7 @@ def _run(
     )
 
 
-def _complaint(result: Result, classes: NDArray[Any], tol: float) -> str:
+def _complaint(result: Result, tol: float) -> str:
     """Say what is wrong with the fit, and what to do; nothing when all is well."""
     gap = f"{np.max(result.suboptimality):.2g}, above tol = {tol:g}"
     if result.status is Status.STALLED:
@@ -244,8 +320,11 @@ def _complaint(result: Result, classes: NDArray[Any], tol: float) -> str:
             f"after {result.n_iter} iterations the certified suboptimality is {gap}; increase "
             "max_iter or tol, or standardise the features"
         )
-    if result.status is Status.CONVERGED:
-        return ""
+    return ""
+
+
+def _least_at_zero(result: Result, classes: NDArray[Any]) -> str:
+    """Say what a minimum at w = 0 means to a classifier."""
     zero = ~result.coef.any(axis=1)
     several = len(result.coef) > 1
     of = f" of {', '.join(map(str, classes[zero]))} against rest" if several else ""

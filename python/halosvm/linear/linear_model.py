@@ -1,8 +1,8 @@
-"""What linear models of Gaussians share: decision values and their spread."""
+"""What linear models of Gaussians share: scores and their spread."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,10 +20,30 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class LinearModel(GaussianEstimator):
-    """Scores f_k(x) = w_k'x + b_k; base class of the linear estimators."""
+class LinearScores(GaussianEstimator):
+    """Scores f_k(x) = w_k'x + b_k and their spread, a column for each k."""
 
     n_threads: int | None
+
+    def _scores(self, X: Any, coef: Array, intercept: Array) -> Array:
+        check_is_fitted(self)
+        means = self._read_means(X)
+        values = _core.decision_function(means, coef, intercept, thread_count(self.n_threads))
+        require_finite_decisions(values, means)
+        return values
+
+    def _spreads(self, X: Any, X_std: Any, X_cov: Any, coef: Array) -> Array:
+        check_is_fitted(self)
+        data = self._read_data(X, X_std, X_cov)
+        std: Array = _core.decision_std(
+            data.covariances.core_view(), coef, thread_count(self.n_threads)
+        )
+        return std
+
+
+class LinearModel(LinearScores):
+    """Base class of the linear classifiers."""
+
     coef_: Array
     intercept_: Array
 
@@ -40,13 +60,7 @@ class LinearModel(GaussianEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive values speak for `classes_[1]`, or for the class of the column.
         """
-        check_is_fitted(self)
-        means = self._read_means(X)
-        values = _core.decision_function(
-            means, self.coef_, self.intercept_, thread_count(self.n_threads)
-        )
-        require_finite_decisions(values, means)
-        return self._squeezed(values)
+        return self._squeezed(self._scores(X, self.coef_, self.intercept_))
 
     def decision_std(
         self,
@@ -66,12 +80,7 @@ class LinearModel(GaussianEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        data = self._read_data(X, X_std, X_cov)
-        std = _core.decision_std(
-            data.covariances.core_view(), self.coef_, thread_count(self.n_threads)
-        )
-        return self._squeezed(std)
+        return self._squeezed(self._spreads(X, X_std, X_cov, self.coef_))
 
     def side_probability(
         self,

@@ -96,6 +96,19 @@ def expected_squared_hinge(m: ArrayLike, s: ArrayLike) -> Triple:
     return value, 2.0 * expected_hinge(m, s)[0], 2.0 * cdf
 
 
+def expected_huber_hinge(m: ArrayLike, s: ArrayLike) -> Triple:
+    """Return psi = E h(m + s Z), psi_m and psi_s/s; h(u) is 0, u^2/2 or u - 1/2 below 0, 1, above.
+
+    Half the difference of the squared hinges of m and m - 1, spec K.3; h(u) - h(1 - u) = u - 1/2.
+    """
+    high = np.greater(m, 0.5)
+    n = np.where(high, np.subtract(1.0, m), m)
+    outer, inner = np.array(expected_squared_hinge(n, s)), expected_squared_hinge(n - 1.0, s)
+    value, slope_m, slope_s2 = (outer - inner) / 2.0
+    value = np.where(high, np.subtract(m, 0.5) + value, value)
+    return value, np.where(high, 1.0 - slope_m, slope_m), slope_s2
+
+
 # E log(1 + exp(u)) is E max(0, u + L) for logistic L, nearly a mixture of three normal laws.
 LOGISTIC_SHARES = (0.32329402, 0.56606181, 0.11064417)
 LOGISTIC_VARIANCES = (1.32870897, 3.38999510, 8.50457061)
@@ -117,6 +130,7 @@ LOSSES = {
     "expected_hinge": expected_hinge,
     "hinge": hinge,
     "expected_squared_hinge": expected_squared_hinge,
+    "expected_huber_hinge": expected_huber_hinge,
     "expected_logistic": expected_logistic,
 }
 
@@ -129,6 +143,10 @@ def curvature(loss: str, m: ArrayLike, s: ArrayLike) -> Triple:
     if loss == "expected_squared_hinge":
         z, cdf, pdf = _normal(m, s)
         return 2.0 * cdf, 2.0 * pdf, 2.0 * (cdf - z * pdf)
+    if loss == "expected_huber_hinge":
+        outer, inner = (curvature("expected_squared_hinge", np.subtract(m, t), s) for t in (0, 1))
+        mm, ms, ss = (np.array(outer) - inner) / 2.0
+        return mm, ms, ss
     if loss == "expected_logistic":
         total = np.zeros((3, *np.shape(m)))
         for share, variance in zip(LOGISTIC_SHARES, LOGISTIC_VARIANCES, strict=True):

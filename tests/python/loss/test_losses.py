@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from halosvm import Gaussians, UncertainSVC, _core, reference
 
 LOSSES = _core.loss_names()
-SMOOTH = ["expected_squared_hinge", "expected_logistic"]
+SMOOTH = ["expected_squared_hinge", "expected_logistic", "expected_huber_hinge"]
 LAM = 0.02
 
 
@@ -35,9 +35,15 @@ def exact(loss, m, s):
 
     if loss == "hinge":
         return max(m, mpmath.mpf(0))
-    if loss == "expected_squared_hinge":
+
+    def squared_hinge(m, s):
         z = m / s
         return (m * m + s * s) * mpmath.ncdf(z) + m * s * mpmath.npdf(z)
+
+    if loss == "expected_squared_hinge":
+        return squared_hinge(m, s)
+    if loss == "expected_huber_hinge":
+        return (squared_hinge(m, s) - squared_hinge(m - 1, s)) / 2
     if loss == "expected_logistic":
         mixture = zip(reference.LOGISTIC_SHARES, reference.LOGISTIC_VARIANCES, strict=True)
         return sum(a * hinge(m, mpmath.sqrt(s * s + v)) for a, v in mixture)
@@ -104,7 +110,8 @@ def test_loss_far_from_the_boundary_has_its_limits(loss):
         value, slope_m, _ = first(loss, m, s)
         square = loss == "expected_squared_hinge"
         spread = s * s if square else 0.0
-        assert value == pytest.approx((m * m if square else m) + spread, rel=1e-13)
+        offset = 0.5 if loss == "expected_huber_hinge" else 0.0
+        assert value == pytest.approx((m * m if square else m) + spread - offset, rel=1e-13)
         assert slope_m == pytest.approx(2 * m if square else 1.0, rel=1e-13)
 
 

@@ -1,11 +1,12 @@
 /// \file
-/// The objective of examples that are here: examples x labels x weights x loss x spread. Beside what every objective
+/// The objective of examples that are here: examples x targets x weights x loss x spread. Beside what every objective
 /// has: Hessians, a certified bound, gradients of blocks of rows, and other objectives made of this one.
 #pragma once
 
 #include "halosvm/core/blocks.hpp"
 #include "halosvm/gaussians/gaussians.hpp"
 #include "halosvm/objective/objective.hpp"
+#include "halosvm/objective/targets.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -13,39 +14,24 @@
 
 namespace halosvm {
 
-/// Class codes of the examples. One problem: code 1 is the positive class, 0 the negative one. Several problems:
-/// codes 0 ... n_problems - 1, and problem k separates class k from all others.
-struct Labels {
-  const std::int16_t* codes;
-  Index n_problems;
-  Index positive = 1;  ///< the code of the positive class when there is one problem
-
-  /// +1 or -1: the label of example \p row in problem \p k.
-  double sign(Index row, Index k) const { return codes[row] == (n_problems == 1 ? positive : k) ? 1.0 : -1.0; }
-
-  /// The labels of a block of rows in problem \p k.
-  void signs(const Rows& rows, Index k, double* out) const {
-    for (Index i = 0; i < rows.count; ++i) out[i] = sign(rows[i], k);
-  }
-};
-
 /// Which classes must have weight among the examples: all, or, in a part of a \ref SummedObjective, only some.
 enum class Classes : std::uint8_t { all, some };
 
 class LocalObjective final : public Objective {
  public:
-  /// \param data the examples. \param labels n_samples codes.
+  /// \param data the examples. \param targets n_samples codes, and as many offsets and variances, if any.
   /// \param weights n_samples numbers >= 0, or null for equal weights; normalised to sum 1 in here.
   /// \param regularisation lam > 0. \param fit_intercept false keeps b = 0.
-  /// \throws std::invalid_argument for a weight that is negative or not finite, and when a problem has no positive
+  /// \throws std::invalid_argument for a weight or variance that is negative or not finite, an offset that is not
+  /// finite, and when a problem has no positive
   /// weight on one of its two sides.
-  LocalObjective(Gaussians data, Labels labels, const double* weights, double regularisation,
+  LocalObjective(Gaussians data, Targets targets, const double* weights, double regularisation,
                  std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
                  Classes classes = Classes::all);
 
   Index n_samples() const { return sample_ ? static_cast<Index>(sample_->size()) : data_.n_samples(); }
   Index n_features() const override { return data_.n_features(); }
-  Index n_problems() const override { return labels_.n_problems; }
+  Index n_problems() const override { return targets_.n_problems; }
   double regularisation() const override { return regularisation_; }
   bool fit_intercept() const override { return fit_intercept_; }
   const Gaussians& data() const { return data_; }
@@ -54,14 +40,25 @@ class LocalObjective final : public Objective {
   /// False when the loss ignores covariances.
   bool uses_spread() const { return loss_->uses_spread(); }
   /// Whether no example has a spread: the loss ignores covariances, or there are none.
-  bool all_certain() const override { return !uses_spread() || data_.covariances().certain(); }
+  bool all_certain() const override {
+    return !uses_spread() || (targets_.variances == nullptr && data_.covariances().certain());
+  }
   /// The rows of the data that hold the examples begin ... begin + count - 1.
   Rows rows(Index begin, Index count) const {
     if (!sample_) return {begin, count};
     return {0, count, sample_->data() + begin};
   }
   /// y_i in problem \p k.
-  double sign(Index row, Index k) const { return labels_.sign(row, k); }
+  double sign(Index row, Index k) const { return targets_.sign(row, k); }
+  /// The offset of m, of one example and the largest in size.
+  double offset(Index row) const {
+    return targets_.offsets != nullptr ? targets_.offsets[row] : loss_->traits().margin;
+  }
+  double largest_offset() const { return largest_offset_; }
+  /// What the target's own uncertainty adds to s^2.
+  double variance(Index row) const { return targets_.variances != nullptr ? targets_.variances[row] : 0.0; }
+  bool has_variances() const { return targets_.variances != nullptr; }
+  double value_at_origin() const override;
   Vector value_at_zero() const override;
   Moments moments() const override;
   const LocalObjective* local() const override { return this; }
@@ -146,8 +143,14 @@ class LocalObjective final : public Objective {
   /// The same with the value as \p value_scale times the sum of unscaled weights times psi.
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
                  double value_scale, Workspace& work, Evaluation& sum) const;
-  /// Adds to the parts of a dual bound for one problem; losses with the dual of the hinge have them from the slope.
-  void add_dual(Index count, Index k, const double* c, const Workspace& work, Evaluation& sum) const;
+  /// Whether the dual bound is margin times sum c theta: nothing is to be added up for it.
+  bool has_plain_dual() const { return loss_->traits().quantile_dual && has_plain_targets(); }
+  /// Whether the targets are labels alone.
+  bool has_plain_targets() const { return targets_.offsets == nullptr && targets_.variances == nullptr; }
+  /// Checks offsets and variances.
+  void read_offsets();
+  /// Adds to the parts of a dual bound for one problem.
+  void add_dual(const Rows& rows, Index k, const Workspace& work, Evaluation& sum) const;
   /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
   template <class Body>
   void reduce(Evaluation& sum, const Body& body) const;
@@ -155,11 +158,12 @@ class LocalObjective final : public Objective {
   double unscaled_weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_unit_ : weight_unit_; }
 
   Gaussians data_;
-  Labels labels_;
+  Targets targets_;
   const double* weights_;
   double weight_scale_ = 1.0;
   double weight_unit_ = 1.0;  ///< a power of two that keeps sums of weights in range
-  double total_ = 1.0;        ///< sum of the unscaled weights: a sum divided by it is exactly 1 where all losses are
+  double largest_offset_ = 1.0;
+  double total_ = 1.0;  ///< sum of the unscaled weights: a sum divided by it is exactly 1 where all losses are
   double regularisation_;
   std::shared_ptr<const Loss> loss_;
   bool fit_intercept_;

@@ -65,7 +65,7 @@ class Objective {
   /// J(0) with the best intercept for each problem.
   virtual Vector value_at_zero() const;
   /// J(0, 0).
-  double value_at_origin() const;
+  virtual double value_at_origin() const;
 
   /// lam w - grad_w J for means seen from \p centre, n_problems x n_features (spec A.8, K.0b).
   Matrix dual_coef(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const {

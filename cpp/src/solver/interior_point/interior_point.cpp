@@ -154,7 +154,8 @@ class InteriorPoint {
     }
     const Vector dual_w = positive * sums.positive.head(d_) + negative * sums.negative.head(d_);
     const double slope = positive * sums.theta_positive + negative * sums.theta_negative;
-    return rounding_.bound(DualSums::of_quantiles(slope), dual_w) -
+    const double dual = positive * sums.dual_positive + negative * sums.dual_negative;
+    return rounding_.bound(DualSums::of_quantiles(dual, slope * objective_.largest_offset(), slope), dual_w) -
            rounding_.of_spreads(w_.row(0).transpose(), sums.curvature);
   }
 
@@ -249,7 +250,9 @@ class Attempts {
 
 }  // namespace
 
-bool supports_interior_point(const LocalObjective& objective) { return objective.loss()->traits().quantile_dual; }
+bool supports_interior_point(const LocalObjective& objective) {
+  return objective.loss()->traits().quantile_dual && !objective.has_variances();
+}
 
 Result run_interior_point(const LocalObjective& objective, const Moments& about, const LinearModel& /*start*/,
                           const BatchSettings& settings) {
@@ -284,6 +287,9 @@ Result run_interior_point(const LocalObjective& objective, const Moments& about,
 Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   const LocalObjective* local = objective.local();
   if (local == nullptr) check::fail("objective", "is a sum of parts, but interior points need the examples themselves");
+  check::require(
+      !local->has_variances(), "objective",
+      "has errors of the targets, which interior points do not know; use the L-BFGS or the stochastic solver");
   check::require(supports_interior_point(*local), "loss",
                  std::string("is '") + objective.loss()->name() +
                      "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");

@@ -37,7 +37,8 @@ NewtonSums::NewtonSums(Index size, bool with_hessian)
 void NewtonSums::set_zero() {
   hessian.setZero();
   for (Vector* sum : {&positive, &negative, &beyond, &right, &centring}) sum->setZero();
-  for (double* sum : {&value, &spread2, &curvature, &theta_positive, &theta_negative}) *sum = 0.0;
+  for (double* sum : {&value, &spread2, &curvature, &theta_positive, &theta_negative, &dual_positive, &dual_negative})
+    *sum = 0.0;
 }
 
 void NewtonSums::add(const NewtonSums& other) {
@@ -50,6 +51,8 @@ void NewtonSums::add(const NewtonSums& other) {
   value += other.value;
   spread2 += other.spread2;
   curvature += other.curvature;
+  dual_positive += other.dual_positive;
+  dual_negative += other.dual_negative;
   theta_positive += other.theta_positive;
   theta_negative += other.theta_negative;
 }
@@ -126,10 +129,13 @@ Vector NewtonSystem::slope_at_zero() const {
   const NewtonSums sums =
       reduce(false, [&](const Rows& rows, const ConstMatrixMap& X, Memory& memory, NewtonSums& sum) {
         auto a = memory.coefficients.row(0).head(rows.count);
-        for (Index i = 0; i < rows.count; ++i) a(i) = weight(rows[i]) * sign(rows[i]);
+        for (Index i = 0; i < rows.count; ++i) {
+          a(i) = weight(rows[i]) * sign(rows[i]) * objective_.offset(rows[i]);
+        }
         sum.right.head(d_).noalias() += X.transpose() * a.transpose();
+        sum.right(d_) += a.sum();
       });
-  return sums.right.head(d_) - (class_weight(true) - class_weight(false)) * centre_;
+  return sums.right.head(d_) - sums.right(d_) * centre_;
 }
 
 double NewtonSystem::class_weight(bool positive) const {
@@ -160,7 +166,9 @@ void NewtonSystem::margins(const Rows& rows, const ConstMatrixMap& X, const Matr
   auto s = memory.s.leftCols(rows.count);
   multiply(X, w, m);
   const double shift = b - w.row(0).dot(centre_);
-  for (Index i = 0; i < rows.count; ++i) m(0, i) = 1.0 - sign(rows[i]) * (m(0, i) + shift);
+  for (Index i = 0; i < rows.count; ++i) {
+    m(0, i) = objective_.offset(rows[i]) - sign(rows[i]) * (m(0, i) + shift);
+  }
   if (cones_) {
     cones_->look(rows, w, s, memory.scratch.data());
   } else if (spread_) {
@@ -219,6 +227,7 @@ void NewtonSystem::add_examples(const Rows& rows, Memory& memory, NewtonSums& su
       sum.curvature += c * bend.curvature;
     }
     (y > 0.0 ? sum.theta_positive : sum.theta_negative) += c * dual.theta;
+    (y > 0.0 ? sum.dual_positive : sum.dual_negative) += c * dual.theta * objective_.offset(row);
 
     excess_(row) = memory.m(0, i) - bend.excess;
     stiffness_(row) = dual.low / dual.theta + dual.high / dual.rest + bend.stiffness;

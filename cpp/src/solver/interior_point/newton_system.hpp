@@ -29,6 +29,8 @@ struct NewtonSums {
   double curvature = 0;       ///< sum of c phi(q) / s; 0 with cones
   double theta_positive = 0;  ///< sum of c theta, y = 1
   double theta_negative = 0;
+  double dual_positive = 0;  ///< sum of c theta offset, y = 1
+  double dual_negative = 0;
 
   NewtonSums(Index size, bool with_hessian);
   void set_zero();
@@ -44,7 +46,7 @@ class NewtonSystem {
   NewtonSystem(const NewtonSystem&) = delete;
   NewtonSystem& operator=(const NewtonSystem&) = delete;
 
-  /// sum of c y (x - centre), and the weights of the two classes.
+  /// sum of c offset y (x - centre), and the weights of the two classes.
   Vector slope_at_zero() const;
   double class_weight(bool positive) const;
 
