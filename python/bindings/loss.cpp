@@ -22,6 +22,16 @@ py::tuple evaluate(const Doubles& m, const Doubles& s, const Function& function)
 void bind_loss(py::module_& module) {
   module.def("loss_names", &loss_names, "Names of all losses.");
   module.def(
+      "loss_traits",
+      [](const std::string& name) {
+        const LossTraits& traits = make_loss(name)->traits();
+        py::dict out;
+        out["convex"] = traits.convex();
+        out["has_radius"] = traits.has_radius;
+        return out;
+      },
+      py::arg("loss"), "What the package asks of a loss.");
+  module.def(
       "evaluate_loss",
       [](const std::string& name, const Doubles& m, const Doubles& s) {
         const auto loss = make_loss(name);

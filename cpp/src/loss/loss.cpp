@@ -3,6 +3,7 @@
 #include "halosvm/loss/loss.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "halosvm/loss/best_case.hpp"
 #include "halosvm/loss/expected_hinge.hpp"
 #include "halosvm/loss/expected_huber_hinge.hpp"
 #include "halosvm/loss/expected_logistic.hpp"
@@ -22,8 +23,8 @@ std::pair<std::string, std::shared_ptr<const Loss>> entry() {
 /// Every loss, one line each.
 const auto& table() {
   static const std::vector<std::pair<std::string, std::shared_ptr<const Loss>>> losses = {
-      entry<ExpectedHinge>(),    entry<Hinge>(), entry<ExpectedSquaredHinge>(), entry<ExpectedHuberHinge>(),
-      entry<ExpectedLogistic>(),
+      entry<ExpectedHinge>(),    entry<Hinge>(),    entry<ExpectedSquaredHinge>(), entry<ExpectedHuberHinge>(),
+      entry<ExpectedLogistic>(), entry<BestCase>(),
   };
   return losses;
 }

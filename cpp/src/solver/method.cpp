@@ -97,6 +97,7 @@ Result apply(Method& method, const LocalObjective& objective, const LinearModel&
   constexpr double some = 4.0;
   constexpr double much = 1000.0;
   check_start(objective, start);
+  require_convex(objective);
   const Moments about = objective.moments();
   const bool small = objective.n_samples() * objective.n_features() <= little;
   const bool centre = Centred::pays(objective, about, small ? some : much);
@@ -139,6 +140,7 @@ void take_zero_by_evaluations(const Objective& objective, Result& result) {
 
 Result minimize_by_evaluations(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   check_start(objective, start);
+  require_convex(objective);
   const Moments about = objective.moments();
   BatchSettings inner = settings;
   inner.tolerance *= 0.9;  // rounding takes the rest

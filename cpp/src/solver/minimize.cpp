@@ -5,12 +5,14 @@
 #include "halosvm/core/check.hpp"
 #include "halosvm/solver/interior_point.hpp"
 #include "halosvm/solver/lbfgs.hpp"
+#include "solver/cccp.hpp"
 #include "solver/method.hpp"
 #include "objective/rounding.hpp"
 #include "solver/wide_data.hpp"
 #include "solver/zero_model.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace halosvm {
@@ -28,6 +30,9 @@ Words words(Status status) {
       return {"converged", "the certified suboptimality is within the tolerance"};
     case Status::zero_model:
       return {"zero_model", "the objective is least at w = 0, where only the larger class is predicted"};
+    case Status::stationary:
+      return {"stationary",
+              "a point where no step of the search leads down; the loss is not convex, so no bound is known"};
     case Status::max_iterations:
       return {"max_iterations", "the allowed number of iterations ended before the tolerance was certified"};
     case Status::stalled:
@@ -66,6 +71,12 @@ void check_start(const Objective& objective, const LinearModel& start) {
   check::same_size("start", start.coef.cols(), "objective", objective.n_features(), "features");
   check::same_size("start", start.intercept.size(), "objective", objective.n_problems(), "intercepts");
   check::require(start.coef.allFinite() && start.intercept.allFinite(), "start", "must be finite");
+}
+
+void require_convex(const Objective& objective) {
+  check::require(
+      objective.loss()->traits().convex(), "loss",
+      std::string("is '") + objective.loss()->name() + "', which is not convex; only the default solver takes it");
 }
 
 void judge(const BatchSettings& settings, const Vector& error, Result& result) {
@@ -185,6 +196,7 @@ Result minimize_here(const LocalObjective& objective, const Moments& about, cons
 }  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  if (!objective.loss()->traits().convex()) return minimize_by_rounds(objective, start, settings);
   if (const LocalObjective* local = objective.local()) return apply(minimize_here, *local, start, settings);
   return minimize_by_evaluations(objective, start, settings);
 }

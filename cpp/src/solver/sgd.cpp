@@ -163,6 +163,7 @@ Index sgd_row(std::uint64_t seed, std::uint64_t draw, Index n_rows) {
 Result minimize(const LocalObjective& objective, const LinearModel& start, const SgdSettings& settings) {
   check_settings(settings);
   check_start(objective, start);
+  require_convex(objective);
   const Index n_problems = objective.n_problems();
   Moments about = objective.moments();
   if (settings.averaging == Averaging::none) about.centre.setZero();

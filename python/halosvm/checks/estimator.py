@@ -181,14 +181,17 @@ def require_finite_decisions(values: NDArray[np.float64], means: Any = None) -> 
 
 def read_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
     """Return labels and weights after a check that nothing of them is lost, and their order."""
-    groups = getattr(X, "groups", None) if isinstance(X, Gaussians) else None
-    index, other = frames.index_of(X), "X"
-    if groups is not None:
-        index, other = groups, "X.groups"
     for argument, given in (("y", y), ("sample_weight", sample_weight)):
-        frames.require_same_index(argument, given, other, index)
+        require_index_of(X, argument, given)
     refuse_lost(y, "y")
     return y, None if sample_weight is None else read_weights(sample_weight)
+
+
+def require_index_of(X: Any, argument: str, given: Any) -> None:
+    """Raise ValueError unless a column that belongs to examples has their index, in their order."""
+    groups = getattr(X, "groups", None) if isinstance(X, Gaussians) else None
+    index, other = (frames.index_of(X), "X") if groups is None else (groups, "X.groups")
+    frames.require_same_index(argument, given, other, index)
 
 
 def _require_rows(X: Examples) -> None:

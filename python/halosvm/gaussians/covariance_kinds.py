@@ -70,7 +70,10 @@ class Storage(ABC):
     def scaled(
         self, batch: Covariances, factors: Array
     ) -> tuple[Kind, FloatArray | None, FloatArray | None]:
-        """Return kind, values and diagonal_values of a batch whose features are multiplied."""
+        """Return kind, values and diagonal_values of a batch whose features are multiplied.
+
+        The factors are of shape (n or 1, d or 1).
+        """
 
     @abstractmethod
     def truncated(
@@ -176,8 +179,8 @@ class _Isotropic(_Spherical):
 
     def scaled(self, batch: Covariances, factors: Array) -> tuple[Kind, FloatArray, None]:
         own, values = factors if batch.squared else np.square(factors), _values(batch)
-        if (own == own[0]).all():
-            return "isotropic", values * own[0], None
+        if (own == own[:, :1]).all():
+            return "isotropic", values * own[:, 0], None
         return "diagonal", values[:, np.newaxis] * own, None
 
     def trace(self, batch: Covariances) -> Array:
@@ -260,9 +263,10 @@ class _LowRank(Storage):
         values, added = _values(batch), batch.diagonal_values
         added = None if added is None else added * np.square(factors)
         if batch.offsets is None:
-            return "low_rank", values * factors[:, np.newaxis], added
-        ranks = np.repeat(np.diff(batch.offsets), len(factors))
-        return "low_rank", values * np.repeat(np.tile(factors, len(batch)), ranks), added
+            return "low_rank", values * factors[:, :, np.newaxis], added
+        ranks = np.repeat(np.diff(batch.offsets), batch.n_features)
+        each = np.broadcast_to(factors, batch.shape).ravel()
+        return "low_rank", values * np.repeat(each, ranks), added
 
     def truncated(
         self, batch: Covariances, p: float, n_threads: int
@@ -290,7 +294,8 @@ class _Full(Storage):
         return np.concatenate(matrices), False, None, None
 
     def scaled(self, batch: Covariances, factors: Array) -> tuple[Kind, FloatArray, None]:
-        return "full", _values(batch) * np.multiply.outer(factors, factors), None
+        products = factors[:, :, np.newaxis] * factors[:, np.newaxis, :]
+        return "full", _values(batch) * products, None
 
     def truncated(
         self, batch: Covariances, p: float, n_threads: int

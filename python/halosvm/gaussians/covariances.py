@@ -371,8 +371,8 @@ class Covariances(arrays.Frozen):
         return self.replaced(kind=kind, values=values, offsets=offsets)
 
     def scaled(self, factors: NDArray[np.float64]) -> Covariances:
-        """Return the covariances of features times so many, one factor for each feature."""
-        kind, values, added = kinds.storage_of(self).scaled(self, factors)
+        """Return the covariances of features times factors: (d,), or (n or 1, d or 1)."""
+        kind, values, added = kinds.storage_of(self).scaled(self, np.atleast_2d(factors))
         return self.replaced(kind=kind, values=values, diagonal_values=added)
 
     def to_full(self) -> NDArray[np.float64]:

@@ -215,6 +215,20 @@ class Gaussians(arrays.Frozen):
             covariances = covariances if factors is None else covariances.scaled(factors)
         return self.replaced(mean=mean, covariances=covariances, feature_units=feature_units)
 
+    def with_spreads_times(self, factors: NDArray[np.float64], argument: str) -> Self:
+        """Return these Gaussians with standard deviations times factors >= 0, () or (n_samples,).
+
+        Where all factors are 0, the examples are certain. `argument` names the result in messages.
+        """
+        if self.covariances.certain or (factors == 1.0).all():
+            return self
+        if not factors.any():
+            return self.replaced(covariances=Covariances.zero(*self.shape))
+        with np.errstate(over="ignore", invalid="ignore"):  # the check says what is too large
+            covariances = self.covariances.scaled(np.reshape(factors, (-1, 1)))
+        covariances.core_view().check(argument)
+        return self.replaced(covariances=covariances)
+
     def truncate(self, p: float, *, mean: str = "keep", n_threads: int | None = None) -> Gaussians:
         """Truncate the covariances to the subspace of each that holds a fraction of its variance.
 

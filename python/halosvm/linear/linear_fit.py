@@ -37,6 +37,7 @@ class Status(Enum):
 
     CONVERGED = "converged"
     ZERO_MODEL = "zero_model"
+    STATIONARY = "stationary"
     MAX_ITERATIONS = "max_iterations"
     STALLED = "stalled"
 
@@ -52,7 +53,8 @@ class Result:
     objective, lower_bound : ndarray of shape (n_problems,)
         J, and a bound that no model is below.
     suboptimality : ndarray of shape (n_problems,)
-        A certified upper bound on (J - J*) / J*, rounding included.
+        A certified upper bound on (J - J*) / J*, rounding included; NaN where the loss is not
+        convex.
     n_iter : int
         Iterations or, of "sgd", passes over the data.
     status : Status
@@ -252,8 +254,8 @@ def _minimize(
     return result
 
 
-def _complain(result: Result, tol: float, of_zero_model: str) -> None:
-    complaint = of_zero_model if result.status is Status.ZERO_MODEL else _complaint(result, tol)
+def _complain(result: Result, tol: float, at_zero: str) -> None:
+    complaint = _complaint(result, tol) or at_zero
     if complaint:
         warn_user(complaint)
 
@@ -307,18 +309,21 @@ def _run(
 
 def _complaint(result: Result, tol: float) -> str:
     """Say what is wrong with the fit, and what to do; nothing when all is well."""
-    gap = f"{np.max(result.suboptimality):.2g}, above tol = {tol:g}"
+    largest = np.max(result.suboptimality)
+    gap = f"{largest:.2g}, above tol = {tol:g}"
     if result.status is Status.STALLED:
+        at = "" if np.isnan(largest) else f" at a certified suboptimality of {gap}"
         return (
-            f"the search stalled after {result.n_iter} iterations at a certified suboptimality "
-            f"of {gap}: rounding leaves no more digits, or the solver no longer gets ahead, so "
-            "more iterations will not help; centre and standardise the features, give covariances "
-            "of low rank by their factors, try another solver, or raise tol"
+            f"the search stalled after {result.n_iter} iterations{at}: rounding leaves no more "
+            "digits, or the solver no longer gets ahead, so more iterations will not help; centre "
+            "and standardise the features, give covariances of low rank by their factors, try "
+            "another solver, or raise tol"
         )
     if result.status is Status.MAX_ITERATIONS:
+        so_far = "search goes on" if np.isnan(largest) else f"certified suboptimality is {gap}"
         return (
-            f"after {result.n_iter} iterations the certified suboptimality is {gap}; increase "
-            "max_iter or tol, or standardise the features"
+            f"after {result.n_iter} iterations the {so_far}; increase max_iter or tol, or "
+            "standardise the features"
         )
     return ""
 
@@ -326,8 +331,15 @@ def _complaint(result: Result, tol: float) -> str:
 def _least_at_zero(result: Result, classes: NDArray[Any]) -> str:
     """Say what a minimum at w = 0 means to a classifier."""
     zero = ~result.coef.any(axis=1)
+    if result.status not in (Status.ZERO_MODEL, Status.STATIONARY) or not zero.any():
+        return ""
     several = len(result.coef) > 1
     of = f" of {', '.join(map(str, classes[zero]))} against rest" if several else ""
+    if result.status is Status.STATIONARY:
+        return (
+            f"the search{of} ended at w = 0, where only the larger side is predicted: the means of "
+            "the classes are too close to begin from; try class_weight='balanced' or a larger C"
+        )
     return (
         f"the objective{of} is least at w = 0, where only the larger side is predicted: no "
         "boundary does better, since the errors are large or the classes overlap, and one is "
@@ -336,8 +348,5 @@ def _least_at_zero(result: Result, classes: NDArray[Any]) -> str:
 
 
 def _print_progress(epochs: int, objective: float, suboptimality: float) -> None:
-    print(
-        f"iteration {epochs:>7}   objective {objective:.8e}   "
-        f"certified suboptimality {suboptimality:.1e}",
-        flush=True,
-    )
+    known = "" if np.isnan(suboptimality) else f"   certified suboptimality {suboptimality:.1e}"
+    print(f"iteration {epochs:>7}   objective {objective:.8e}{known}", flush=True)

@@ -12,6 +12,7 @@ import numpy as np
 from halosvm.checks.estimator import GaussianClassifier
 from halosvm.checks.targets import encode_labels, raw_weights
 from halosvm.gaussians.subspace import require_fraction, require_mean
+from halosvm.linear.error_sizes import require_error_scale, require_radius, with_sizes
 from halosvm.linear.linear_fit import Settings, fit_linear
 from halosvm.linear.linear_model import LinearModel
 
@@ -50,7 +51,19 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         - "expected_logistic": :math:`E \log(1 + \exp(-y f(X)))`, within 4e-5; without errors it is
           `LogisticRegression`.
 
-        Interior points know the first two only; "auto" takes L-BFGS for the others.
+        - "best_case": :math:`\max(0, 1 - y f(x) - r \sqrt{w' \Sigma w})`, the hinge loss of the
+          best point within `radius` r standard deviations of the mean (TSVC). It is not convex: the
+          fit ends at a point that no further round improves, and no bound is known; only "auto"
+          solves it, by a sequence of plain support vector machines that begins with that of the
+          means.
+
+        Interior points know the first two only; "auto" takes L-BFGS for the next two.
+    radius : float, default=1.0
+        Multiplies all standard deviations for the loss "best_case"; must be left at 1 for others.
+    error_scale : float, default=1.0
+        Multiplies all standard deviations, for every loss; 0 ignores them. A search over it weighs
+        errors as given against none. `subspace` refers to the errors as given, as do the methods
+        that take errors of test examples.
     subspace : float or None, default=None
         Keep of each covariance the largest eigenvalues that hold this fraction of its variance
         (`Covariances.truncate`): fewer numbers to train on, and a loss that is never above the full
@@ -137,6 +150,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         C: float = 1.0,
         *,
         loss: str = "expected_hinge",
+        radius: float = 1.0,
+        error_scale: float = 1.0,
         subspace: float | None = None,
         subspace_mean: str = "keep",
         solver: str = "auto",
@@ -153,6 +168,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     ) -> None:
         self.C = C
         self.loss = loss
+        self.radius = radius
+        self.error_scale = error_scale
         self.subspace = subspace
         self.subspace_mean = subspace_mean
         self.solver = solver
@@ -175,6 +192,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        radius: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -194,6 +212,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             (n_samples, n_features) diagonal, (n_samples, n_features, n_features) full.
         sample_weight : array-like of shape (n_samples,), optional
             Weights >= 0 of the examples' losses.
+        radius : array-like of shape (n_samples,), optional
+            Radii >= 0 of the examples, which the parameter `radius` multiplies.
 
         Returns
         -------
@@ -212,15 +232,16 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             certified, or if the objective is least at w = 0.
         """
         with self._all_or_nothing():
-            return self._fit(X, y, X_std, X_cov, sample_weight)
+            return self._fit(X, y, X_std, X_cov, sample_weight, radius)
 
-    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any, radii: Any) -> Self:
         settings = Settings.of(self)
-        self._check_parameters()
+        self._check_parameters(radii)
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         if self.subspace is not None:
             p, mean = float(self.subspace), self.subspace_mean
             data = data.truncate(p, mean=mean, n_threads=self.n_threads)
+        data = with_sizes(data, X, self.error_scale, self.radius, radii)
         classes, codes = encode_labels(y)
         weights = raw_weights(classes, codes, sample_weight, self.class_weight)
         result = fit_linear(data, classes, codes, weights, settings, self._start(classes))
@@ -247,7 +268,9 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, radii: Any) -> None:
+        require_error_scale(self.error_scale)
+        require_radius(self.radius, radii, self.loss)
         if self.subspace is not None:
             require_fraction(self.subspace, "subspace")
         require_mean(self.subspace_mean, "subspace_mean")

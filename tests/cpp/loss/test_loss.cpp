@@ -1,4 +1,5 @@
 #include "halosvm/loss/loss.hpp"
+#include "halosvm/loss/best_case.hpp"
 #include "halosvm/loss/expected_hinge.hpp"
 #include "halosvm/loss/hinge.hpp"
 #include "oracle/errors.hpp"
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+using halosvm::BestCase;
 using halosvm::ExpectedHinge;
 using halosvm::Hinge;
 using halosvm::Index;
@@ -194,8 +196,31 @@ TEST_CASE("hinge is max(0, m) with slope 1/2 at the kink, whatever the spread") 
   }
 }
 
+TEST_CASE("the best case is the hinge of m - s with slope 1/2 at the kink, and falls as the spread grows") {
+  CHECK(same(BestCase::first(3.0, 2.0), {1.0, 1.0, -0.5}));
+  CHECK(same(BestCase::first(2.0, 2.0), {0.0, 0.5, -0.25}));
+  CHECK(same(BestCase::first(1.0, 2.0), {0.0, 0.0, -0.0}));
+  for (const double s : {0.0, 1e-320, 9.9e-301}) {
+    for (const double m : {-2.5, 0.0, 2.5}) CHECK(same(BestCase::first(m, s), Hinge::first(m, 0.0)));
+  }
+  CHECK(BestCase::first(1.0, halosvm::smallest_spread).slope_s2 == -1.0 / halosvm::smallest_spread);
+  CHECK(BestCase::second(2.0, 2.0).mm == 0.0);
+}
+
+TEST_CASE("a loss that is not convex names a convex one without spread, and no other loss does") {
+  for (const std::string& name : halosvm::loss_names()) {
+    CAPTURE(name);
+    const halosvm::LossTraits& traits = halosvm::make_loss(name)->traits();
+    CHECK(traits.convex() == (name != BestCase::name));
+    if (traits.convex()) continue;
+    const halosvm::LossTraits& above = halosvm::make_loss(traits.majorant)->traits();
+    CHECK(above.convex());
+    CHECK(!above.uses_spread);
+  }
+}
+
 TEST_CASE_TEMPLATE("a block equals its examples one by one, for every remainder of the vector width", Scalar,
-                   ExpectedHinge, Hinge) {
+                   ExpectedHinge, Hinge, BestCase) {
   constexpr double canary = 12345.0;
   const auto loss = halosvm::make_loss(Scalar::name);
   oracle::Random random(4);
@@ -226,11 +251,12 @@ TEST_CASE_TEMPLATE("a block equals its examples one by one, for every remainder 
 
 TEST_CASE("losses are found by name, know it, and an unknown name is answered with the list") {
   const std::vector<std::string> names = halosvm::loss_names();
-  CHECK(names.size() == 4);
+  CHECK(names.size() == 5);
   for (const std::string& name : names) CHECK(halosvm::make_loss(name)->name() == name);
   for (const auto& name : halosvm::loss_names()) CHECK(halosvm::make_loss(name)->name() == name);
   CHECK(halosvm::make_loss("expected_hinge")->uses_spread());
   CHECK(!halosvm::make_loss("hinge")->uses_spread());
   CHECK(oracle::error_of([] { halosvm::make_loss("square"); }) ==
-        "loss is 'square'; it must be one of expected_hinge, hinge, expected_squared_hinge, expected_logistic");
+        "loss is 'square'; it must be one of expected_hinge, hinge, expected_squared_hinge, expected_logistic, "
+        "best_case");
 }

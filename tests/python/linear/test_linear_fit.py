@@ -12,6 +12,7 @@ from halosvm.linear.linear_fit import BATCH_SOLVERS, Settings, Status, fit_linea
 # What ends a run in each way, and a part of the sentence and of the warning about it.
 ENDS = {
     Status.CONVERGED: ({}, {}, "within the tolerance", None),
+    Status.STATIONARY: ({}, {"loss": "best_case"}, "no step of the search leads down", None),
     Status.MAX_ITERATIONS: ({}, {"max_iter": 1}, "iterations ended before", "increase max_iter"),
     Status.STALLED: ({}, {"tol": 0.0, "max_iter": 100_000}, "stalled", "the search stalled"),
     Status.ZERO_MODEL: ({"std": 100.0, "rare": True}, {}, "least at w = 0", "least at w = 0"),

@@ -37,6 +37,7 @@ from halosvm import Gaussians, UncertainSVC
         UncertainSVC(solver="interior_point", loss="hinge"),
         UncertainSVC(solver="sgd", loss="hinge"),
         UncertainSVC(solver="sgd", averaging="none"),
+        UncertainSVC(loss="best_case"),
         UncertainSVC(class_weight="balanced", warm_start=True, n_threads=2),
     ]
 )
@@ -161,10 +162,11 @@ def test_errors_are_routed_as_metadata(data):
 
 
 def test_requests_can_be_set_for_all_that_fit_takes():
+    asked = {"X_std": True, "X_cov": False, "sample_weight": "weights", "radius": True}
     with sklearn.config_context(enable_metadata_routing=True):
-        clf = UncertainSVC().set_fit_request(X_std=True, X_cov=False, sample_weight="weights")
+        clf = UncertainSVC().set_fit_request(**asked)
         request = clf.get_metadata_routing().fit.requests
-    assert request == {"X_std": True, "X_cov": False, "sample_weight": "weights"}
+    assert request == asked
 
 
 def test_calibration_gives_probabilities(data):
@@ -209,10 +211,12 @@ def test_clone_and_parameters_follow_the_conventions():
         "averaging",
         "batch_size",
         "class_weight",
+        "error_scale",
         "fit_intercept",
         "loss",
         "max_iter",
         "n_threads",
+        "radius",
         "random_state",
         "solver",
         "subspace",

@@ -9,7 +9,7 @@ from halosvm import Covariances, Gaussians, _core, reference
 RELATIVE = 1e-12
 LAM = 0.05
 HINGES = ["expected_hinge", "hinge"]
-LOSSES = _core.loss_names()
+LOSSES = [name for name in _core.loss_names() if name in reference.LOSSES]
 
 
 def core_objective(X, y, weights=None, lam=LAM, loss="expected_hinge", **options):

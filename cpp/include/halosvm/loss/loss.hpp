@@ -23,6 +23,12 @@ struct LossTraits {
   double steepest;       ///< a bound of psi_m, or infinity
   double sharpest;       ///< a bound of psi_mm, or infinity
   const char* smoothed;  ///< a loss that is this one at s = 0 and smooth above, or null: psi itself is
+
+  bool has_radius = false;         ///< s is the size of a bounded error, which a radius may multiply
+  const char* majorant = nullptr;  ///< of psi(m, s) = h(m - s) the convex loss h, blind to s; else null: psi grows in s
+
+  /// Whether J is convex: psi is, and does not fall in s.
+  bool convex() const { return majorant == nullptr; }
 };
 
 /// Value and first derivatives at one (m, s).

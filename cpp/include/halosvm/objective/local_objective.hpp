@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace halosvm {
@@ -101,6 +102,13 @@ class LocalObjective final : public Objective {
 
   /// The same problem for other examples, as many, maybe with other features.
   LocalObjective on(Gaussians data) const;
+
+  /// The same objective with another loss.
+  LocalObjective with_loss(std::shared_ptr<const Loss> loss) const {
+    LocalObjective other = *this;
+    other.loss_ = std::move(loss);
+    return other;
+  }
 
   /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
   LocalObjective with_spreads_times(double factor) const;

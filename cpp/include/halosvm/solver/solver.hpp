@@ -15,6 +15,7 @@ namespace halosvm {
 enum class Status : std::uint8_t {
   converged,       ///< The certified suboptimality of every problem is within the tolerance.
   zero_model,      ///< Converged, and some objective is least at w = 0: it knows only the larger class (spec A.6).
+  stationary,      ///< The loss is not convex, and no step of the search leads down; no bound is known.
   max_iterations,  ///< The allowed number of iterations ended first.
   stalled          ///< Rounding, or a method that no longer got ahead, ended the search first.
 };
@@ -44,7 +45,8 @@ struct Result {
   LinearModel model;
   Vector objective;      ///< J for each problem
   Vector lower_bound;    ///< a number that J of the problem never falls below
-  Vector suboptimality;  ///< certified upper bound on (J - J*) / J* for each problem; infinite when nothing is known
+  Vector suboptimality;  ///< certified upper bound on (J - J*) / J* for each problem; infinite when nothing is known,
+                         ///< NaN for a loss that is not convex
   Index steps = 0;       ///< steps taken for the problem that took most
   Index epochs = 0;      ///< the same in passes over the data, rounded up
   Status status = Status::stalled;
@@ -54,6 +56,9 @@ struct Result {
   /// Takes the model of \p one for problem \p k if it is better, or named as the zero model, and the better bound.
   void take(const Result& one, Index k);
 };
+
+/// Throws std::invalid_argument unless the loss is convex, as every solver but the default one needs it.
+void require_convex(const Objective& objective);
 
 /// Throws std::invalid_argument unless the start fits the objective and is finite.
 void check_start(const Objective& objective, const LinearModel& start);
@@ -75,6 +80,7 @@ void certify(const Objective& objective, const Vector& lower, const BatchSetting
 /// points and factors that span less than half of the features are copied into their span, where the minimum lies. A
 /// minimum at w = 0, which no gradient shows, is proved separately. An objective that is not local, a sum over chunks
 /// or machines, goes to L-BFGS.
+/// A loss that is not convex is minimised in rounds of convex ones, to a point from where no round leads down.
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm

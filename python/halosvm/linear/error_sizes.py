@@ -1,0 +1,68 @@
+"""How large errors are taken to be: `error_scale` of all losses, `radius` of those that have one.
+
+In:  examples as they were given, the two parameters of an estimator, and a radius for each example.
+Out: the examples with the errors that the loss is to see.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halosvm import _core
+from halosvm.checks import reading
+from halosvm.checks.estimator import require_index_of
+from halosvm.checks.parameters import require_number
+
+if TYPE_CHECKING:
+    from halosvm.gaussians.gaussians import Gaussians
+
+
+def require_error_scale(error_scale: Any) -> None:
+    """Raise unless the parameter is a number >= 0."""
+    require_number(error_scale, "error_scale", or_zero=True)
+
+
+def require_radius(radius: Any, radii: Any, loss: str) -> None:
+    """Raise unless the parameter is a number >= 0, and 1 without others for a loss without radius.
+
+    `radii` is what `fit` was given, None for nothing.
+    """
+    require_number(radius, "radius", or_zero=True)
+    if _core.loss_traits(loss)["has_radius"] or (radius == 1 and radii is None):
+        return
+    given = f"radius is {radius!r}" if radii is None else "radius is given to fit"
+    known = [name for name in _core.loss_names() if _core.loss_traits(name)["has_radius"]]
+    raise ValueError(
+        f"{given}, but loss={loss!r} has no radius, as only {', '.join(known)} "
+        f"{'has' if len(known) == 1 else 'have'}; leave it at 1, or multiply all errors by "
+        "error_scale"
+    )
+
+
+def with_sizes(
+    data: Gaussians, X: Any, error_scale: float = 1.0, radius: float = 1.0, radii: Any = None
+) -> Gaussians:
+    """Return examples whose standard deviations are multiplied by all three.
+
+    Parameters
+    ----------
+    data : Gaussians
+        The examples as they were read.
+    X : Gaussians or array-like
+        The same as they were given, with the labels of their rows.
+    error_scale, radius : float
+        Checked parameters.
+    radii : array-like of shape (n_samples,), optional
+        A radius for each example, to check here.
+    """
+    scale = np.array(float(error_scale) * float(radius))
+    if radii is None:
+        return data.with_spreads_times(scale, "X with errors times error_scale and radius")
+    require_index_of(X, "radius", radii)
+    each = reading.as_float_array(radii, "radius", len(data)).astype(np.float64)
+    bad = ~(each >= 0.0) | reading.beyond_limits(each)
+    rule = f"it must be >= 0 and at most {reading.LARGEST:g}"
+    reading.refuse_where(bad, "radius", rule, each)
+    return data.with_spreads_times(scale * each, "X with errors times error_scale and radius")
