@@ -14,6 +14,7 @@ from halosvm.kernel.gram import expected_kernel
 from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.calibration import PlattScaling
+from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
 from halosvm.maps import EmpiricalBayes
@@ -27,6 +28,7 @@ __all__ = [
     "Gaussians",
     "IsotropicKernelSVC",
     "PlattScaling",
+    "SafeSVC",
     "UncertainKernelSVC",
     "UncertainSVC",
     "UncertainSVR",

@@ -159,13 +159,35 @@ def matched_errors(
     argument, labels, features, other, power
         As in `frames.paired` and `error_factors`.
     """
+    values, unit = _paired(values, unit, given, argument, labels, other)
+    factors = error_factors(unit, features, values.ndim, argument, other, power=power)
+    return values if factors is None else values * factors
+
+
+def matched_values(
+    values: FloatArray,
+    unit: Any,
+    given: Any,
+    argument: str,
+    labels: Labels,
+    features: FeatureUnits,
+    other: str,
+) -> FloatArray:
+    """Return (n, d) values in the order and in the units of the features; see `matched_errors`."""
+    values, unit = _paired(values, unit, given, argument, labels, other)
+    return converted(values, for_features(unit, values.shape[1]), features, argument, other)
+
+
+def _paired(
+    values: FloatArray, unit: Any, given: Any, argument: str, labels: Labels, other: str
+) -> tuple[FloatArray, Any]:
+    """Return values, and the unit of each column if they have several, in the order of labels."""
     values = paired(values, given, argument, labels, other)
     if isinstance(unit, tuple) and values.shape[1:] == (len(unit),):
         of_each = np.empty((1, len(unit)), dtype=object)
         of_each[0] = unit
         unit = tuple(paired(of_each, given, argument, labels, other)[0])
-    factors = error_factors(unit, features, values.ndim, argument, other, power=power)
-    return values if factors is None else values * factors
+    return values, unit
 
 
 def error_factors(

@@ -1,8 +1,12 @@
 """Linear machines: Gaussians and labels come in, weights of features go out.
 
 svc            `UncertainSVC`
+safe_svc       `SafeSVC`: sizes of the errors learnt from validation data
 linear_fit     the one place where an objective is built and a solver runs
 error_sizes    how large errors are taken to be
 linear_model   decision values of linear models, and their spread
 calibration    `PlattScaling`: decision values to probabilities
+
+smoothed_robust, validation, box_descent
+               of `SafeSVC`: its fits, who judges them, and the search
 """

@@ -4,6 +4,10 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
 
     losses             (m, s) -> psi and its derivatives
     linear             Gaussians -> (m, s) -> loss -> objective -> solver -> linear model -> Platt
+    robust             worst and best cases of bounded errors, spreads in other norms
+    safe               sizes of the errors that validation data ask for
+    total              examples that may move to where they fit best
+    regression         losses of residuals
     kernels            Gaussians -> Gram matrix of an expected kernel
     empirical_bayes    measurements -> population and posteriors of true values
 """
@@ -43,12 +47,44 @@ from .losses import (
     normal_tail,
     squared_hinge_tail,
 )
+from .regression import (
+    REGRESSION_LOSSES,
+    expected_epsilon_insensitive,
+    expected_huber,
+    expected_pinball,
+    expected_squared_epsilon_insensitive,
+    expected_squared_error,
+)
+from .robust import (
+    best_case,
+    norm_spread,
+    robust_lower_bound,
+    robust_objective,
+    worst_case,
+    worst_perturbation,
+)
+from .safe import safe_hypergradient, safe_lower_level
+from .total import (
+    ball_dual,
+    ball_objective,
+    best_corrections,
+    total_kernel_svc,
+    total_logistic,
+    total_objective,
+    total_squared_error,
+    total_svc,
+)
 
 __all__ = [
     "LOGISTIC_SHARES",
     "LOGISTIC_VARIANCES",
     "LOSSES",
     "MARGINS",
+    "REGRESSION_LOSSES",
+    "ball_dual",
+    "ball_objective",
+    "best_case",
+    "best_corrections",
     "bilinear",
     "covariance_product",
     "curvature",
@@ -57,27 +93,44 @@ __all__ = [
     "deconvolution_step",
     "exact_intercept",
     "expansion_variance",
+    "expected_epsilon_insensitive",
     "expected_hinge",
+    "expected_huber",
     "expected_huber_hinge",
     "expected_kernel",
     "expected_logistic",
+    "expected_pinball",
     "expected_platt_probability",
+    "expected_squared_epsilon_insensitive",
+    "expected_squared_error",
     "expected_squared_hinge",
     "fit_platt",
     "hessian_vector",
     "hinge",
     "level2_kernel",
     "mixture_kernel",
+    "norm_spread",
     "normal_tail",
     "objective_and_gradient",
     "platt_probability",
+    "robust_lower_bound",
+    "robust_objective",
+    "safe_hypergradient",
+    "safe_lower_level",
     "sgd",
     "shared_product",
     "side_probability",
     "spread_squared",
     "squared_hinge_tail",
     "suboptimality_bound",
+    "total_kernel_svc",
+    "total_logistic",
+    "total_objective",
+    "total_squared_error",
+    "total_svc",
     "trace",
     "true_value_posterior",
     "weighted_product",
+    "worst_case",
+    "worst_perturbation",
 ]

@@ -19,8 +19,10 @@ from halosvm import (
 )
 from halosvm.uncertainty import (
     asymmetric_errors,
+    confidence_radius,
     from_samples,
     image_transform,
+    intervals,
     quantiles,
     standard_errors,
     welch,
@@ -117,6 +119,9 @@ def test_no_other_argument_may_be_masked(hide):
     refuse(f"n_observations: {at}", standard_errors, X, STD, n_observations=hidden)
     refuse(f"lower: {at}", asymmetric_errors, X, hidden, STD, limits="one_sided")
     refuse(f"upper: {at}", asymmetric_errors, X, STD, hidden, limits="one_sided")
+    refuse(f"low: {at}", intervals, hidden, STD)
+    refuse(f"high: {at}", intervals, STD, hidden)
+    refuse("epsilon: row 1 is masked", confidence_radius, hide(np.full(D, 0.1), 1))
     refuse("groups: row 4 is masked", from_samples, X, hide(Y, 4), of="mean")
     refuse(f"samples: {at}", from_samples, hidden, Y, of="mean")
     refuse(rf"samples\[0\]: {at}", from_samples, [hidden], of="mean")

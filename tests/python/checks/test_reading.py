@@ -23,6 +23,7 @@ from halosvm.uncertainty import (
     asymmetric_errors,
     from_samples,
     image_transform,
+    intervals,
     quantiles,
     standard_errors,
     welch,
@@ -158,6 +159,8 @@ READERS = {
         lambda a: asymmetric_errors(a, np.ones_like(a), np.ones_like(a)),
         "values row 1, column 1",
     ),
+    "intervals": (lambda a: intervals(a, a), "low row 1, column 1"),
+    "intervals from above": (lambda a: intervals(np.zeros_like(a), a), "high row 1, column 1"),
     "NDData": (
         lambda a: standard_errors(NDDataRef(a, uncertainty=StdDevUncertainty(np.ones_like(a)))),
         "values row 1, column 1",

@@ -28,6 +28,7 @@ from halosvm.uncertainty import (
     asymmetric_errors,
     from_samples,
     image_transform,
+    intervals,
     quantiles,
     standard_errors,
     welch,
@@ -321,6 +322,18 @@ def test_asymmetric_errors_converts_each_side(package):
         refuse("(lower|upper) has (the unit|no unit)", asymmetric_errors, *arguments)
     with_unit = (large(X), large(lower), large(upper))
     refuse("limits has no unit", asymmetric_errors, *with_unit, limits=0.5)
+
+
+def test_intervals_convert_their_upper_limits(package):
+    large, small, _, ratio = package
+    plain, made = intervals(X, X + STD), intervals(large(X), small((X + STD) * ratio))
+    np.testing.assert_allclose(made.mean, plain.mean, rtol=1e-13)
+    np.testing.assert_allclose(
+        made.covariances.variances(), plain.covariances.variances(), rtol=1e-11
+    )
+    assert made.feature_units == intervals(large(X), large(X)).feature_units
+    refuse("high has no unit, low has the unit", intervals, large(X), X + STD)
+    refuse("high has the unit", intervals, X, large(X + STD))
 
 
 def test_samples_and_quantiles_keep_their_unit_and_bags_are_converted(package):
