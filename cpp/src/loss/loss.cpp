@@ -9,22 +9,28 @@
 #include "halosvm/loss/expected_logistic.hpp"
 #include "halosvm/loss/expected_squared_hinge.hpp"
 #include "halosvm/loss/hinge.hpp"
+#include "halosvm/loss/worst_case.hpp"
 
 #include <utility>
 
 namespace halosvm {
 namespace {
 
-template <class Scalar>
+template <class Scalar, class Kind = BlockLoss<Scalar>>
 std::pair<std::string, std::shared_ptr<const Loss>> entry() {
-  return {Scalar::name, std::make_shared<BlockLoss<Scalar>>()};
+  return {Scalar::name, std::make_shared<Kind>()};
 }
 
 /// Every loss, one line each.
 const auto& table() {
   static const std::vector<std::pair<std::string, std::shared_ptr<const Loss>>> losses = {
-      entry<ExpectedHinge>(),    entry<Hinge>(),    entry<ExpectedSquaredHinge>(), entry<ExpectedHuberHinge>(),
-      entry<ExpectedLogistic>(), entry<BestCase>(),
+      entry<ExpectedHinge>(),
+      entry<Hinge>(),
+      entry<ExpectedSquaredHinge>(),
+      entry<ExpectedHuberHinge>(),
+      entry<ExpectedLogistic>(),
+      entry<WorstCase, WorstCaseLoss>(),
+      entry<BestCase>(),
   };
   return losses;
 }
@@ -37,7 +43,8 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
-std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss) {
+std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss, double floor) {
+  if (auto soft = loss->softened(floor)) return soft;
   const char* other = loss->traits().smoothed;
   return other != nullptr ? make_loss(other) : std::move(loss);
 }

@@ -50,7 +50,8 @@ class LocalObjective::Scores {
   explicit Scores(const LocalObjective& objective)
       : objective_(objective),
         n_(objective.n_samples()),
-        spreads_(!objective.all_certain()),
+        shift_(objective.loss_->traits().shift),
+        spreads_(!objective.all_certain() && shift_ == 0.0),
         budget_(memory_budget(objective.data_, n_)),
         rounded_(spreads_ && 16.0 * static_cast<double>(n_) > budget_),
         chunks_(n_, 4096) {
@@ -149,7 +150,7 @@ class LocalObjective::Scores {
   void keep(Index k, Index begin, const Rows& rows, const double* m, const double* s, const double* y, Zeros& zeros) {
     const Index offset = k * n_ + begin;
     double* t = zeros_.data() + offset;
-    for (Index i = 0; i < rows.count; ++i) t[i] = y[i] * m[i];
+    for (Index i = 0; i < rows.count; ++i) t[i] = y[i] * (m[i] + shift_ * s[i]);
     if (spreads_) {
       if (rounded_) {
         std::transform(s, s + rows.count, narrow_.data() + offset, in_single);
@@ -162,7 +163,8 @@ class LocalObjective::Scores {
       const bool counts = objective_.weights_ == nullptr || objective_.weights_[rows[i]] > 0.0;
       const double low = counts ? t[i] : infinity;
       const double high = counts ? t[i] : -infinity;
-      const double spread = rounded_ ? static_cast<double>(in_single(s[i])) : s[i];
+      const double whole = shift_ == 0.0 ? s[i] : 0.0;
+      const double spread = rounded_ ? static_cast<double>(in_single(whole)) : whole;
       here.lowest = std::min(here.lowest, low);
       here.highest = std::max(here.highest, high);
       here.last_positive = std::max(here.last_positive, y[i] > 0.0 ? high : -infinity);
@@ -183,7 +185,7 @@ class LocalObjective::Scores {
     Block slope_m;
     Block other;
     Block unused;
-    s.fill(o.floor_);
+    s.fill(shift_ == 0.0 ? o.floor_ : 0.0);
     Slope sum;
     for (Index begin = chunks_.begin(chunk); begin < chunks_.end(chunk); begin += block) {
       checkpoint();
@@ -233,7 +235,8 @@ class LocalObjective::Scores {
 
   const LocalObjective& objective_;
   Index n_;
-  bool spreads_;  ///< false: all spreads are the floor
+  double shift_;  ///< of the loss: spreads are then part of m
+  bool spreads_;  ///< false: all spreads are the floor, or 0
   double budget_;
   bool rounded_;
   Chunks chunks_;

@@ -14,7 +14,7 @@ namespace {
 /// min over b of p psi(margin - b, 0) + (1 - p) psi(margin + b, 0): J(0) where a share p has y = 1.
 double least_value_of_two(const Loss& loss, double p) {
   const LossTraits& traits = loss.traits();
-  if (traits.quantile_dual) return 2.0 * std::min(p, 1.0 - p);
+  if (traits.has_dual()) return 2.0 * std::min(p, 1.0 - p);
   double value[2];
   double slope[2];
   double unused[2];
@@ -90,6 +90,8 @@ void LocalObjective::read_offsets() {
       largest_offset_ = std::max(largest_offset_, std::abs(offset));
     }
   }
+  check::require(targets_.variances == nullptr || loss_->traits().shift == 0.0, "variances",
+                 "of targets are for expected losses, not for those of bounded errors");
   for (Index i = 0; targets_.variances != nullptr && i < n_samples(); ++i) {
     const double variance = targets_.variances[i];
     if (!(variance >= 0.0) || !std::isfinite(variance)) {
@@ -335,7 +337,7 @@ LocalObjective LocalObjective::smoothed(double floor) const {
   LocalObjective smooth = *this;
   if (!loss_->traits().kinked) return smooth;
   smooth.floor_ = floor;
-  smooth.loss_ = smoothed_loss(loss_);
+  smooth.loss_ = smoothed_loss(loss_, floor);
   if (!loss_->uses_spread()) {
     smooth.data_ = Gaussians(data_.means(), no_covariances(data_.n_samples(), n_features()));
     smooth.passes_ = std::make_shared<Kept<PassMemory>>();
@@ -354,7 +356,8 @@ Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef
   Vector best = Vector::Zero(W.rows());  // J is never negative
   value_and_gradient(W, exact_intercept(W, b), at);
   if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
-  if (!loss_->traits().kinked || (loss_->uses_spread() && best.minCoeff() > 0.0)) return best;
+  const LossTraits& traits = loss_->traits();
+  if (!traits.kinked || (traits.uses_spread && traits.shift == 0.0 && best.minCoeff() > 0.0)) return best;
 
   for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
     const LocalObjective smooth = smoothed(floor);

@@ -87,7 +87,7 @@ double count(const Objective& objective) {
 double concentration(const Objective& objective) {
   constexpr double densities = 40.0;  // phi(q) / Phi(q) where Phi(q) is not yet 0
   const LocalObjective* local = objective.local();
-  if (local == nullptr || !objective.loss()->traits().quantile_dual) return infinity;
+  if (local == nullptr || !objective.loss()->traits().has_dual()) return infinity;
   double lightest = 1.0;
   for (Index i = 0; i < local->n_samples(); ++i) {
     const double c = local->weight(local->rows(i, 1)[0]);
@@ -120,7 +120,7 @@ double Rounding::of_spreads(const ConstVectorRef& w, double curvature) const {
 
 double Rounding::of_spreads(const LocalObjective& problem, const LinearModel& model) const {
   if (widest_.size() == 0) return 0.0;
-  constexpr double steepest = 0.4;  // psi_s <= phi(0)
+  const double steepest = problem.loss()->traits().steepest_in_spread();
   const double width = model.coef.row(0).cwiseAbs().dot(widest_.transpose());
   const double noise2 = unit_features_ * width * width;
   Matrix s(problem.data().n_samples(), 1);

@@ -17,8 +17,10 @@ struct DualSums {
   double slope;   ///< sum c theta
   double square;  ///< sum c (theta^2 + phi^2)
 
-  /// Of dual variables theta in [0, 1] and phi <= phi(q), Phi(q) = theta: phi^2 <= 0.41 theta.
-  static DualSums of_quantiles(double value, double size, double slope) { return {value, size, slope, 1.41 * slope}; }
+  /// Of dual variables theta in [0, 1] and phi <= kappa(theta): phi^2 <= 0.41 theta for quantiles, theta otherwise.
+  static DualSums of(const LossTraits& traits, double value, double size, double slope) {
+    return {value, size, slope, (traits.quantile_dual ? 1.41 : 2.0) * slope};
+  }
 };
 
 class Rounding {

@@ -38,6 +38,7 @@ from .losses import (
     LOGISTIC_VARIANCES,
     LOSSES,
     MARGINS,
+    best_case,
     curvature,
     expected_hinge,
     expected_huber_hinge,
@@ -46,6 +47,7 @@ from .losses import (
     hinge,
     normal_tail,
     squared_hinge_tail,
+    worst_case,
 )
 from .regression import (
     REGRESSION_LOSSES,
@@ -56,11 +58,9 @@ from .regression import (
     expected_squared_error,
 )
 from .robust import (
-    best_case,
     norm_spread,
     robust_lower_bound,
     robust_objective,
-    worst_case,
     worst_perturbation,
 )
 from .safe import safe_hypergradient, safe_lower_level

@@ -133,16 +133,17 @@ def hessian_vector(
     """Return the Hessian of J at (w, b) times (v, v0), as a vector (d,) and a number.
 
     With the directional derivatives m' = -y (x'v + v0) and s' = w'S v/s, a sample contributes
-    -y (psi_mm m' + psi_ms s') (x, 1) + [psi_ms m' + (psi_ss - psi_mm) s']/s S w + psi_mm S v.
+    -y (psi_mm m' + psi_ms s') (x, 1) + [psi_ms m' + (psi_ss - psi_s/s) s']/s S w + psi_s/s S v.
     """
     c, cov = _normalised(weights, y), X.covariances
     (m, s, of_w), of_v = _margin(X, y, w, b, loss), shared_product(cov, v)
     (mm, ms, ss), safe_s = curvature(loss, m, s), ratio(m, s)[1]
+    slope_s2 = LOSSES[loss](m, s)[2]
     m_dot, s_dot = -y * (X.mean @ v + v0), bilinear(cov, w, v, of_w, of_v) / safe_s
     along_x = -c * y * (mm * m_dot + ms * s_dot)
-    along_q = c * (ms * m_dot + (ss - mm) * s_dot) / safe_s
+    along_q = c * (ms * m_dot + (ss - slope_s2) * s_dot) / safe_s
     product = lam * v + along_x @ X.mean + weighted_product(cov, along_q, w, of_w)
-    return product + weighted_product(cov, c * mm, v, of_v), float(along_x.sum())
+    return product + weighted_product(cov, c * slope_s2, v, of_v), float(along_x.sum())
 
 
 def exact_intercept(

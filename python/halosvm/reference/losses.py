@@ -126,12 +126,27 @@ def expected_logistic(m: ArrayLike, s: ArrayLike) -> Triple:
     return value, slope_m, slope_s2
 
 
+def worst_case(m: ArrayLike, s: ArrayLike, radius: ArrayLike = 1.0) -> Triple:
+    """Return psi = max(0, m + radius s), psi_m (1/2 at the kink) and psi_s/s, 0 where s = 0."""
+    argument = np.add(m, np.multiply(radius, s))
+    slope, certain = np.heaviside(argument, 0.5), np.less(s, 1e-300)
+    slope_s2 = np.where(certain, 0.0, radius * slope / np.where(certain, 1.0, s))
+    return np.maximum(argument, 0.0), slope, slope_s2
+
+
+def best_case(m: ArrayLike, s: ArrayLike, radius: ArrayLike = 1.0) -> Triple:
+    """Return psi = max(0, m - radius s), psi_m and psi_s/s; it is not convex in w."""
+    return worst_case(m, s, np.negative(radius))
+
+
 LOSSES = {
     "expected_hinge": expected_hinge,
     "hinge": hinge,
     "expected_squared_hinge": expected_squared_hinge,
     "expected_huber_hinge": expected_huber_hinge,
     "expected_logistic": expected_logistic,
+    "worst_case": worst_case,
+    "best_case": best_case,
 }
 
 # What the labels' offset is in m = margin - y f.
@@ -140,6 +155,8 @@ MARGINS = {name: 0.0 if name == "expected_logistic" else 1.0 for name in LOSSES}
 
 def curvature(loss: str, m: ArrayLike, s: ArrayLike) -> Triple:
     """Return psi_mm, psi_ms, psi_ss. As psi = E h(m + s Z), psi_mm = psi_s/s."""
+    if loss in ("worst_case", "best_case"):
+        return (np.zeros(np.shape(m)),) * 3
     if loss == "expected_squared_hinge":
         z, cdf, pdf = _normal(m, s)
         return 2.0 * cdf, 2.0 * pdf, 2.0 * (cdf - z * pdf)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .linear import _factors, _normalised, covariance_product, shared_product, spread_squared
+from .losses import worst_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,20 +25,6 @@ if TYPE_CHECKING:
 
     from .linear import Gradient, Weights
     from .losses import Array, Triple
-
-
-# -- losses --------------------------------------------------------------------------------------
-def worst_case(m: ArrayLike, s: ArrayLike, radius: ArrayLike = 1.0) -> Triple:
-    """Return psi = max(0, m + radius s), psi_m (1/2 at the kink) and psi_s/s, 0 where s = 0."""
-    argument = np.add(m, np.multiply(radius, s))
-    slope, certain = np.heaviside(argument, 0.5), np.less(s, 1e-300)
-    slope_s2 = np.where(certain, 0.0, radius * slope / np.where(certain, 1.0, s))
-    return np.maximum(argument, 0.0), slope, slope_s2
-
-
-def best_case(m: ArrayLike, s: ArrayLike, radius: ArrayLike = 1.0) -> Triple:
-    """Return psi = max(0, m - radius s), psi_m and psi_s/s; it is not convex in w."""
-    return worst_case(m, s, np.negative(radius))
 
 
 # -- the spread in other norms -------------------------------------------------------------------

@@ -36,8 +36,8 @@ def exact(loss, m, s):
 
     if loss == "hinge":
         return max(m, mpmath.mpf(0))
-    if loss == "best_case":
-        return max(m - s, mpmath.mpf(0))
+    if loss in ("worst_case", "best_case"):
+        return max(m + s if loss == "worst_case" else m - s, mpmath.mpf(0))
 
     def squared_hinge(m, s):
         z = m / s
@@ -114,7 +114,7 @@ def test_loss_far_from_the_boundary_has_its_limits(loss):
         assert (first(loss, [-m, -10 * m], [s, s])[0] == 0).all()
         value, slope_m, _ = first(loss, m, s)
         square = loss == "expected_squared_hinge"
-        spread = {"expected_squared_hinge": s * s, "best_case": -s}.get(loss, 0.0)
+        spread = {"expected_squared_hinge": s * s, "best_case": -s, "worst_case": s}.get(loss, 0.0)
         offset = 0.5 if loss == "expected_huber_hinge" else 0.0
         assert value == pytest.approx((m * m if square else m) + spread - offset, rel=1e-13)
         assert slope_m == pytest.approx(2 * m if square else 1.0, rel=1e-13)

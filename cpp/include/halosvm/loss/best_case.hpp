@@ -10,7 +10,7 @@ namespace halosvm {
 
 struct BestCase {
   static constexpr const char* name = "best_case";
-  static constexpr LossTraits traits = {true, true, true, false, 1.0, 1.0, infinity, nullptr, true, Hinge::name};
+  static constexpr LossTraits traits = {true, true, true, false, 1.0, 1.0, infinity, nullptr, true, -1.0, Hinge::name};
 
   /// The hinge of m - s, whose slope at the kink is 1/2.
   static LossFirst first(double m, double s) {

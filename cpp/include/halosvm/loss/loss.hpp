@@ -25,10 +25,15 @@ struct LossTraits {
   const char* smoothed;  ///< a loss that is this one at s = 0 and smooth above, or null: psi itself is
 
   bool has_radius = false;         ///< s is the size of a bounded error, which a radius may multiply
+  double shift = 0.0;              ///< if not 0, psi(m, s) = psi(m + shift s, 0): kinks are not at s = 0 alone
   const char* majorant = nullptr;  ///< of psi(m, s) = h(m - s) the convex loss h, blind to s; else null: psi grows in s
 
   /// Whether J is convex: psi is, and does not fall in s.
   bool convex() const { return majorant == nullptr; }
+  /// Whether psi = max over theta in [0, 1] of theta m + kappa(theta) s with kappa(theta) = phi(q) or theta.
+  bool has_dual() const { return quantile_dual || shift > 0.0; }
+  /// A bound of psi_s; psi_s <= phi(0) for duals of quantiles.
+  double steepest_in_spread() const { return quantile_dual ? 0.4 : steepest; }
 };
 
 /// Value and first derivatives at one (m, s).
@@ -59,41 +64,56 @@ class Loss {
   virtual void first(Index count, const double* m, const double* s, double* value, double* slope_m,
                      double* slope_s2) const = 0;
   virtual void second(Index count, const double* m, const double* s, double* mm, double* ms, double* ss) const = 0;
+  /// This loss with its kinks rounded off over the width \p floor, which s is never below; null if that is another
+  /// loss of the table, or this one.
+  virtual std::shared_ptr<const Loss> softened(double /*floor*/) const { return nullptr; }
 };
 
-/// The loops, once for all losses. \tparam Scalar has `name`, `traits`, `first(m, s)` and `second(m, s)`.
+/// The loops over a block, once for all losses. \p at is a function of (m, s).
+template <class First>
+void first_of_block(Index count, const double* __restrict m, const double* __restrict s, double* __restrict value,
+                    double* __restrict slope_m, double* __restrict slope_s2, const First& at) {
+  for (Index i = 0; i < count; ++i) {
+    const LossFirst out = at(m[i], s[i]);
+    value[i] = out.value;
+    slope_m[i] = out.slope_m;
+    slope_s2[i] = out.slope_s2;
+  }
+}
+
+template <class Second>
+void second_of_block(Index count, const double* __restrict m, const double* __restrict s, double* __restrict mm,
+                     double* __restrict ms, double* __restrict ss, const Second& at) {
+  for (Index i = 0; i < count; ++i) {
+    const LossSecond out = at(m[i], s[i]);
+    mm[i] = out.mm;
+    ms[i] = out.ms;
+    ss[i] = out.ss;
+  }
+}
+
+/// A loss without parameters. \tparam Scalar has `name`, `traits`, `first(m, s)` and `second(m, s)`.
 template <class Scalar>
-class BlockLoss final : public Loss {
+class BlockLoss : public Loss {
  public:
   const char* name() const override { return Scalar::name; }
   const LossTraits& traits() const override { return Scalar::traits; }
 
-  void first(Index count, const double* __restrict m, const double* __restrict s, double* __restrict value,
-             double* __restrict slope_m, double* __restrict slope_s2) const override {
-    for (Index i = 0; i < count; ++i) {
-      const LossFirst at = Scalar::first(m[i], s[i]);
-      value[i] = at.value;
-      slope_m[i] = at.slope_m;
-      slope_s2[i] = at.slope_s2;
-    }
+  void first(Index count, const double* m, const double* s, double* value, double* slope_m,
+             double* slope_s2) const override {
+    first_of_block(count, m, s, value, slope_m, slope_s2, [](double a, double b) { return Scalar::first(a, b); });
   }
 
-  void second(Index count, const double* __restrict m, const double* __restrict s, double* __restrict mm,
-              double* __restrict ms, double* __restrict ss) const override {
-    for (Index i = 0; i < count; ++i) {
-      const LossSecond at = Scalar::second(m[i], s[i]);
-      mm[i] = at.mm;
-      ms[i] = at.ms;
-      ss[i] = at.ss;
-    }
+  void second(Index count, const double* m, const double* s, double* mm, double* ms, double* ss) const override {
+    second_of_block(count, m, s, mm, ms, ss, [](double a, double b) { return Scalar::second(a, b); });
   }
 };
 
 /// Names of all losses, in the order of the table.
 std::vector<std::string> loss_names();
 
-/// The loss that is smooth where s > 0 and this one at s = 0.
-std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss);
+/// The loss that is smooth where s >= floor > 0, and that leads back to this one as the floor vanishes.
+std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss, double floor);
 
 /// The loss of that name. \throws std::invalid_argument that lists the names when there is none.
 std::shared_ptr<const Loss> make_loss(const std::string& name);

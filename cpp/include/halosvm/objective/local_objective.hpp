@@ -152,7 +152,7 @@ class LocalObjective final : public Objective {
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
                  double value_scale, Workspace& work, Evaluation& sum) const;
   /// Whether the dual bound is margin times sum c theta: nothing is to be added up for it.
-  bool has_plain_dual() const { return loss_->traits().quantile_dual && has_plain_targets(); }
+  bool has_plain_dual() const { return loss_->traits().has_dual() && has_plain_targets(); }
   /// Whether the targets are labels alone.
   bool has_plain_targets() const { return targets_.offsets == nullptr && targets_.variances == nullptr; }
   /// Checks offsets and variances.

@@ -62,7 +62,7 @@ double Cones::start(Index row, double density) {
   return at.s;
 }
 
-Bend Cones::bend(Index row, double q, double density) {
+Bend Cones::bend(Index row, const DualLaw& law) {
   if (!active(row)) return {};
   Cone& at = cone(row);
   const auto p = of(p_, row);
@@ -71,8 +71,9 @@ Bend Cones::bend(Index row, double q, double density) {
   const double v_size = v.norm();
   at.s = inside(at.s, p_size);
   at.kappa = inside(at.kappa, v_size);
+  const double q = law.q;
   at.q = q;
-  at.density = density;
+  at.density = law.density;
   at.s_root = root_of_difference(at.s, p_size);
   at.kappa_root = root_of_difference(at.kappa, v_size);
   const double cosine = (at.s / at.s_root) * (at.kappa / at.kappa_root) - (p / at.s_root).dot(v / at.kappa_root);
@@ -84,8 +85,8 @@ Bend Cones::bend(Index row, double q, double density) {
 
   Bend bend;
   const double softness = q * at.eta2() / at.stretch();
-  bend.excess = at.s * q - softness * density;
-  bend.stiffness = at.s / std::max(density, 1e-300) + q * softness;
+  bend.excess = at.s * q - softness * law.density;
+  bend.stiffness = at.s * law.bend + q * softness;
   bend.ratio = q * at.tilt();
   bend.curvature = 1.0 / at.eta2();
   bend.sharpness = std::sqrt(2.0 / at.stretch());

@@ -3,7 +3,8 @@
 ///
 /// Where an optimum has F_i'w = 0, s_i has a kink and S_i w / s_i is no function of w. So s_i becomes a variable of its
 /// own with s_i >= |p_i|, p_i = F_i'w, and psi(m, s) = max over theta and |v| <= phi(q) of theta m + v'p gets a dual
-/// variable v_i of r_i numbers. The conditions of the optimum that concern them are
+/// variable v_i of r_i numbers (|v| <= theta for psi = max(0, m + s); phi(q) stands for either below). The conditions
+/// of the optimum that concern them are
 ///
 ///     lam w = sum_i c_i (theta_i y_i x_i - F_i v_i),   kappa_i = phi(q_i),   (s_i, p_i) o (kappa_i, -v_i) = (mu, 0)
 ///
@@ -19,6 +20,7 @@
 #pragma once
 
 #include "halosvm/objective/local_objective.hpp"
+#include "solver/interior_point/dual.hpp"
 
 #include <vector>
 
@@ -48,8 +50,8 @@ class Cones {
   /// Begins well inside both cones, for kappa = phi(q) = \p density. Returns s.
   double start(Index row, double density);
 
-  /// The scaling at the present point, for the predictor. \param density phi(q).
-  Bend bend(Index row, double q, double density);
+  /// The scaling at the present point, for the predictor.
+  Bend bend(Index row, const DualLaw& law);
 
   /// out(i, :) = F_i u1_i, in the first rows of \p out.
   void products(const Rows& rows, Matrix& out, double* scratch) const;

@@ -14,10 +14,11 @@ struct Target {
   double high;
 };
 
-/// q = Phi^-1(theta) and phi(q).
-struct Quantile {
+/// What the dual variable of a spread may be at most, kappa(theta), and q = -kappa'(theta).
+struct DualLaw {
   double q;
-  double density;
+  double density;  ///< kappa
+  double bend;     ///< -kappa''
 };
 
 /// The longest step not above \p length that keeps value + step * change >= 0.
@@ -32,10 +33,14 @@ struct Dual {
   double low;    ///< multiplier r of theta >= 0
   double high;   ///< multiplier t of theta <= 1
 
-  Quantile quantile() const {
+  /// \param quantile kappa = phi(q) with q = Phi^-1(theta), of the expected hinge; otherwise kappa = theta, of the
+  /// worst case.
+  DualLaw law(bool quantile) const {
+    if (!quantile) return {-1.0, theta, 0.0};
     const bool lower = theta < 0.5;
     const double t = normal_upper_quantile(std::max(lower ? theta : rest, 1e-300));
-    return {lower ? -t : t, normal_tail(t).density};
+    const double density = normal_tail(t).density;
+    return {lower ? -t : t, density, 1.0 / std::max(density, 1e-300)};
   }
 
   /// Steps of the two multipliers that go with a step of theta.

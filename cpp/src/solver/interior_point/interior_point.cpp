@@ -155,7 +155,8 @@ class InteriorPoint {
     const Vector dual_w = positive * sums.positive.head(d_) + negative * sums.negative.head(d_);
     const double slope = positive * sums.theta_positive + negative * sums.theta_negative;
     const double dual = positive * sums.dual_positive + negative * sums.dual_negative;
-    return rounding_.bound(DualSums::of_quantiles(dual, slope * objective_.largest_offset(), slope), dual_w) -
+    return rounding_.bound(DualSums::of(objective_.loss()->traits(), dual, slope * objective_.largest_offset(), slope),
+                           dual_w) -
            rounding_.of_spreads(w_.row(0).transpose(), sums.curvature);
   }
 
@@ -251,7 +252,7 @@ class Attempts {
 }  // namespace
 
 bool supports_interior_point(const LocalObjective& objective) {
-  return objective.loss()->traits().quantile_dual && !objective.has_variances();
+  return objective.loss()->traits().has_dual() && !objective.has_variances();
 }
 
 Result run_interior_point(const LocalObjective& objective, const Moments& about, const LinearModel& /*start*/,

@@ -11,9 +11,7 @@ namespace halosvm {
 namespace {
 
 /// The bend of a spread s > 0 that is a function of w.
-Bend bend_of(double s, const Quantile& at) {
-  return {s * at.q, s / std::max(at.density, 1e-300), at.q / s, at.density / s, 1.0 / s};
-}
+Bend bend_of(double s, const DualLaw& at) { return {s * at.q, s * at.bend, at.q / s, at.density / s, 1.0 / s}; }
 
 /// Rows in a block: enough for the sum of outer products to run at speed, and still in the cache.
 Index rows_of_block(Index n_features) { return std::clamp<Index>(262144 / (8 * (n_features + 1)), 16, 512); }
@@ -90,7 +88,8 @@ NewtonSystem::~NewtonSystem() = default;
 
 NewtonSystem::NewtonSystem(const LocalObjective& objective, Vector centre, bool with_cones)
     : objective_(objective),
-      loss_(smoothed_loss(objective.loss())),
+      loss_(objective.loss()),
+      quantile_(loss_->traits().quantile_dual),
       n_(objective.n_samples()),
       d_(objective.n_features()),
       block_(rows_of_block(d_)),
@@ -150,7 +149,7 @@ void NewtonSystem::start(const Matrix& w, double b, double theta_positive, doubl
     for (Index i = 0; i < rows.count; ++i) {
       const double theta = sign(rows[i]) > 0.0 ? theta_positive : theta_negative;
       Dual dual{theta, 1.0 - theta, 0.0, 0.0};
-      const Quantile at = dual.quantile();
+      const DualLaw at = dual.law(quantile_);
       const double s = cones_ ? cones_->start(rows[i], at.density) : memory.s(0, i);
       const double excess = memory.m(0, i) - s * at.q;
       dual.high = std::max(excess, 0.0) + 1.0;
@@ -199,10 +198,10 @@ NewtonSums NewtonSystem::assemble(const Matrix& w, double b) {
 void NewtonSystem::add_bends(const Rows& rows, const Matrix& w, Memory& memory) {
   if (!spread_) return;
   for (Index i = 0; i < rows.count; ++i) {
-    const Quantile at = duals_[static_cast<std::size_t>(rows[i])].quantile();
+    const DualLaw at = duals_[static_cast<std::size_t>(rows[i])].law(quantile_);
     const double s = memory.s(0, i);
     Bend& bend = memory.bends[static_cast<std::size_t>(i)];
-    bend = cones_ ? cones_->bend(rows[i], at.q, at.density) : (s > 0.0 ? bend_of(s, at) : Bend{});
+    bend = cones_ ? cones_->bend(rows[i], at) : (s > 0.0 ? bend_of(s, at) : Bend{});
   }
   if (cones_) {
     cones_->products(rows, memory.products, memory.scratch.data());
@@ -299,7 +298,7 @@ ExactDual NewtonSystem::exact(const Matrix& w) const {
     if (cones_ && v.size() == 0) {
       sums.add(i, dual.theta, 0.0, v, w);
     } else {
-      sums.add(i, dual.theta, spread_ ? dual.quantile().density : 0.0, v, w);
+      sums.add(i, dual.theta, spread_ ? dual.law(quantile_).density : 0.0, v, w);
     }
   }
   return sums;

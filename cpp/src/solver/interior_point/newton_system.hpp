@@ -96,7 +96,8 @@ class NewtonSystem {
   void add_slopes(const Rows& rows, const ConstMatrixMap& X, const Matrix& w, Index which, Memory& memory, Vector& sum);
 
   const LocalObjective& objective_;
-  std::shared_ptr<const Loss> loss_;  ///< smooth where s > 0
+  std::shared_ptr<const Loss> loss_;
+  bool quantile_;  ///< the law of its dual variables
   Index n_;
   Index d_;
   Index block_;

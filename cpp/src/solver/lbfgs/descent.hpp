@@ -30,6 +30,8 @@ class Descent {
   /// Evaluation and mean curvature there.
   const Vector& gradient() const { return gradient_; }
   double curvature() const { return curvature_; }
+  /// Whether any point has been evaluated: a problem that is at rest from the start never is.
+  bool has_been_seen() const { return gradient_.size() > 0; }
   /// Whether any step has been taken from the start.
   bool has_moved() const { return !pairs_.empty(); }
   /// No step lowers the value any more.

@@ -44,7 +44,8 @@ class Lbfgs {
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
       walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
-    floor_ = has_kinks_ && objective.all_certain() ? 1.0 : 0.0;
+    const bool everywhere = objective.all_certain() || objective.loss()->traits().shift != 0.0;
+    floor_ = has_kinks_ && everywhere ? 1.0 : 0.0;
   }
 
   /// Takes \p scale times a matrix as model of the Hessian of problem k.
@@ -224,7 +225,8 @@ class Lbfgs {
       const Vector& u = walk(k).at();
       model.coef.row(k) = u.head(d_).transpose();
       model.intercept(k) = u(d_) - u.head(d_).dot(centre_);
-      newton = newton && std::abs(walk(k).gradient()(d_)) < near * std::min(1.0, walk(k).curvature());
+      newton = newton && walk(k).has_been_seen() &&
+               std::abs(walk(k).gradient()(d_)) < near * std::min(1.0, walk(k).curvature());
     }
     Vector exact = model.intercept;
     if (newton) {
@@ -333,9 +335,9 @@ bool has_all_classes(const LocalObjective& objective, const std::vector<Index>& 
 }
 
 /// psi_mm at w = 0, b = 0, with a floor of 1 where the loss has a kink.
-double curvature_at_zero(const Loss& loss) {
+double curvature_at_zero(const Loss& loss, bool floored) {
   const double m = loss.traits().margin;
-  const double s = loss.traits().kinked ? 1.0 : 0.0;
+  const double s = floored ? 1.0 : 0.0;
   double mm = 0.0;
   double ms = 0.0;
   double ss = 0.0;
@@ -356,7 +358,7 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
   if (n_problems == 1) {
     matrix = smooth.hessian(model.coef, model.intercept, about.centre);
   } else {
-    const double density = curvature_at_zero(*smoothed_loss(sample.loss()));
+    const double density = curvature_at_zero(*smoothed_loss(sample.loss(), 1.0), sample.loss()->traits().kinked);
     Evaluation at(n_problems, d);
     smooth.value_and_gradient(model.coef, model.intercept, at);
     scale = at.curvature;
@@ -372,7 +374,8 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
 /// A run that starts from the solution for some of the rows, with their Hessian as its model.
 Lbfgs prepared(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                const BatchSettings& settings) {
-  const std::vector<Index> rows = objective.all_certain() ? std::vector<Index>() : sample_rows(objective);
+  const bool everywhere = objective.all_certain() || objective.loss()->traits().shift != 0.0;
+  const std::vector<Index> rows = everywhere ? std::vector<Index>() : sample_rows(objective);
   if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
   const LocalObjective sample = objective.sampled(rows);
   BatchSettings rough;
