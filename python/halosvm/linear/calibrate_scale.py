@@ -157,7 +157,8 @@ def calibrate_scale(
         raise ValueError("X has no errors, or all are 0; there is nothing to scale")
     parts = []
     if judges.is_given(validation):
-        parts.append(_Part(data, codes, weights, *_given(validation, data, classes)))
+        given = judges.read_given(validation, lambda X: _means_like(X, data), classes)
+        parts.append(_Part(data, codes, weights, *given, None))
     else:
         for fitted, judging in judges.split(validation, classes, codes, weights, random_state):
             own, others = (None if weights is None else weights[r] for r in (fitted, judging))
@@ -194,20 +195,13 @@ def _read_bounds(bounds: Any) -> tuple[float, float]:
     return float(bounds[0]), float(bounds[1])
 
 
-def _given(validation: Any, data: Gaussians, classes: NDArray[Any]) -> tuple[Any, Any, None]:
-    """Return means and codes of given validation data, in the units of the training data."""
-    try:
-        given = as_gaussians(validation[0])
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"validation: {error}") from None
+def _means_like(X: Any, data: Gaussians) -> NDArray[Any]:
+    """Return the means of examples, whose features must be those of the training data."""
+    given = as_gaussians(X)
     if given.shape[1] != data.shape[1]:
-        raise ValueError(
-            f"validation: X has {given.shape[1]} features, the training data have {data.shape[1]}"
-        )
-    require_equal_names("validation: X", given.feature_names, "X", data.feature_names)
-    given = given.in_units(data.feature_units, "validation: X", "X")
-    codes = judges.codes_of(validation[1], classes, len(given))
-    return given.mean, codes, None
+        raise ValueError(f"X has {given.shape[1]} features, the training data have {data.shape[1]}")
+    require_equal_names("X", given.feature_names, "the training data", data.feature_names)
+    return given.in_units(data.feature_units, "X", "the training data").mean
 
 
 class _Part:

@@ -179,7 +179,9 @@ def test_units_of_the_validation_data_are_converted():
     X = Gaussians(mean * u.m, std=std * u.m)
     other = calibrate_scale(X, y, validation=(judging * 100 * u.cm, labels))
     np.testing.assert_allclose(other.scale, one.scale, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"^validation: X has no unit, X has the unit m"):
+    with pytest.raises(
+        ValueError, match=r"^validation: X has no unit, the training data has the unit m"
+    ):
         calibrate_scale(X, y, validation=(judging, labels))
 
 
@@ -228,6 +230,11 @@ def test_weights_and_class_weights_reach_the_fits():
             {"validation": (np.full((2, 6), np.nan), [0, 1])},
             ValueError,
             r"^validation: X row 0, column 0 is nan",
+        ),
+        (
+            {"validation": (np.zeros((0, 6)), [])},
+            ValueError,
+            r"^validation: X has 0 rows; at least 1 is needed",
         ),
         (
             {"validation": (np.zeros((2, 6)), [0, 3])},
