@@ -13,6 +13,7 @@ from halosvm.kernel.expected_kernel import median_gamma
 from halosvm.kernel.gram import expected_kernel
 from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
+from halosvm.linear.calibrate_scale import calibrate_scale
 from halosvm.linear.calibration import PlattScaling
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
@@ -32,6 +33,7 @@ __all__ = [
     "UncertainKernelSVC",
     "UncertainSVC",
     "UncertainSVR",
+    "calibrate_scale",
     "expected_kernel",
     "load_model",
     "median_gamma",

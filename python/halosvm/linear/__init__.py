@@ -1,12 +1,17 @@
-"""Linear machines: Gaussians and labels come in, weights of features go out.
+"""Linear machines: Gaussians and targets come in, weights of features go out.
 
-svc            `UncertainSVC`
-safe_svc       `SafeSVC`: sizes of the errors learnt from validation data
-linear_fit     the one place where an objective is built and a solver runs
-error_sizes    how large errors are taken to be
-linear_model   decision values of linear models, and their spread
-calibration    `PlattScaling`: decision values to probabilities
+svc              `UncertainSVC`
+svr              `UncertainSVR`
+safe_svc         `SafeSVC`: sizes of the errors learnt from validation data
+calibrate_scale  one factor of all errors, learnt from validation data
+error_sizes      how large errors are taken to be
+linear_fit       the one place where an objective is built and a solver runs
+linear_model     decision values of linear models, and their spread
+calibration      `PlattScaling`: decision values to probabilities
 
-smoothed_robust, validation, box_descent
-               of `SafeSVC`: its fits, who judges them, and the search
+What `SafeSVC` and `calibrate_scale` share or need:
+
+smoothed_robust  fits that are a smooth function of the sizes of the errors
+validation       who is fitted and who judges the fit
+box_descent      the search for the least validation loss
 """

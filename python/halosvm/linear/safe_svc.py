@@ -272,12 +272,7 @@ class SafeSVC(GaussianClassifier, LinearModel):
 
     def _given_validation(self) -> _Examples:
         """Return the examples that were given to judge by."""
-        given, labels = self.validation
-        try:
-            means = self._read_means(given)
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"validation: {error}") from None
-        codes = validation.codes_of(labels, self.classes_, len(means)).astype(np.int16)
+        means, codes = validation.read_given(self.validation, self._read_means, self.classes_)
         weights = None
         if self.class_weight is not None and len(np.unique(codes)) == 2:
             weights = raw_weights(self.classes_, codes, None, self.class_weight)

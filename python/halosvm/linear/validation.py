@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
-from sklearn.utils.validation import column_or_1d
 
-from halosvm.checks.reading import refuse_lost
+from halosvm.checks.estimator import read_targets
+from halosvm.checks.targets import read_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Rows = NDArray[np.intp]
@@ -75,19 +77,32 @@ def split(
     return parts
 
 
-def codes_of(y: Any, classes: NDArray[Any], n_samples: int) -> NDArray[np.intp]:
-    """Return the places among the classes of the labels of given validation data."""
-    refuse_lost(y, "validation: y")
-    labels = column_or_1d(y)
-    if len(labels) != n_samples:
-        raise ValueError(f"validation: y has {len(labels)} values, X has {n_samples} rows")
-    if n_samples == 0:
+def read_given(
+    validation: Any, read_means: Callable[[Any], NDArray[Any]], classes: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.int16]]:
+    """Return means, and the places of the labels among the classes, of given validation data.
+
+    Parameters
+    ----------
+    validation : (X, y)
+        The data.
+    read_means : callable
+        What reads X as the training data were read; messages get the name of the parameter here.
+    classes : ndarray of shape (n_classes,)
+        The labels of the training data.
+    """
+    given, y = validation
+    try:
+        y, _ = read_targets(given, y, None)
+        means = read_means(given)
+        labels = read_labels(y, len(means)).tolist()
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"validation: {error}") from None
+    if len(means) == 0:
         raise ValueError("validation: X has 0 rows; at least 1 is needed")
     places = {label: code for code, label in enumerate(classes.tolist())}
-    codes = [places.get(label, -1) for label in labels.tolist()]
-    if -1 in codes:
-        row = codes.index(-1)
-        raise ValueError(
-            f"validation: y row {row} is {labels.tolist()[row]!r}, which no example to fit has"
-        )
-    return np.array(codes, np.intp)
+    codes = np.array([places.get(label, -1) for label in labels], np.int16)
+    if codes.min() < 0:
+        row = int(codes.argmin())
+        raise ValueError(f"validation: y row {row} is {labels[row]!r}, which no example to fit has")
+    return means, codes

@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from halosvm import Gaussians, IsotropicKernelSVC, UncertainKernelSVC, UncertainSVC
+from halosvm import (
+    Gaussians,
+    IsotropicKernelSVC,
+    SafeSVC,
+    UncertainKernelSVC,
+    UncertainSVC,
+    calibrate_scale,
+)
 from halosvm.uncertainty import asymmetric_errors, from_samples, standard_errors
 
 RNG = np.random.default_rng(2)
@@ -58,6 +65,19 @@ def test_estimators_pair_errors_by_the_index():
     expected = IsotropicKernelSVC().fit(X, Y, X_std=sigma.to_numpy()).decision_function(X)
     clf = IsotropicKernelSVC().fit(X, Y, X_std=sigma.iloc[ORDER])
     np.testing.assert_array_equal(clf.decision_function(X), expected)
+
+
+def test_sizes_of_errors_are_learnt_from_labels_in_the_order_of_the_rows():
+    SafeSVC(random_state=0).fit(X, Y, sample_weight=STD["a"])
+    for learn in (SafeSVC().fit, lambda X, y: calibrate_scale(X, y, X_std=STD)):
+        with pytest.raises(ValueError, match="y has row 0 labelled"):
+            learn(X, Y.iloc[::-1])
+    for learn in (
+        lambda judging: SafeSVC(validation=judging).fit(X, Y),
+        lambda judging: calibrate_scale(X, Y, X_std=STD, validation=judging),
+    ):
+        with pytest.raises(ValueError, match=r"^validation: y has row 0 labelled"):
+            learn((X, Y.iloc[::-1]))
 
 
 @pytest.mark.parametrize("make", MACHINES)

@@ -13,8 +13,10 @@ from halosvm import (
     Gaussians,
     IsotropicKernelSVC,
     PlattScaling,
+    SafeSVC,
     UncertainKernelSVC,
     UncertainSVC,
+    calibrate_scale,
     expected_kernel,
 )
 from halosvm.uncertainty import (
@@ -145,6 +147,23 @@ def test_a_masked_column_of_a_table_is_named():
     for function in (Gaussians, lambda t: UncertainSVC().fit(t, Y)):
         with pytest.raises(ValueError, match=r"\['b'\]: row 7 is masked"):
             function(table)
+
+
+def test_no_data_to_judge_by_may_be_masked(hide):
+    at = "row 4, column 1 is masked"
+    for learn in (
+        lambda judging: SafeSVC(validation=judging).fit(X, Y),
+        lambda judging: calibrate_scale(X, Y, X_std=STD, validation=judging),
+    ):
+        learn((hide(X, nothing=True), Y))
+        refuse(f"validation: X: {at}", learn, (hide(X, *PLACE), Y))
+        refuse("validation: y: row 4 is masked", learn, (X, hide(Y, 4)))
+    refuse(f"X: {at}", SafeSVC().fit, hide(X, *PLACE), Y)
+    refuse("y: row 4 is masked", SafeSVC().fit, X, hide(Y, 4))
+    refuse(r"bounds\[1\]: row 1 is masked", SafeSVC(bounds=(0, hide(STD[0], 1))).fit, X, Y)
+    refuse(f"X: {at}", calibrate_scale, hide(X, *PLACE), Y, X_std=STD)
+    refuse(f"X_std: {at}", calibrate_scale, X, Y, X_std=hide(STD, *PLACE))
+    refuse("y: row 4 is masked", calibrate_scale, X, hide(Y, 4), X_std=STD)
 
 
 @pytest.mark.parametrize("make", MACHINES)

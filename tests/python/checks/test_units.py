@@ -18,6 +18,7 @@ from halosvm import (
     Gaussians,
     IsotropicKernelSVC,
     PlattScaling,
+    SafeSVC,
     UncertainKernelSVC,
     UncertainSVC,
     expected_kernel,
@@ -228,6 +229,16 @@ def test_a_fit_to_quantities_is_that_to_numbers_and_predicts_in_any_unit(package
     clf.fit(X, Y, **errors)
     assert not hasattr(clf, "feature_units_in_")
     np.testing.assert_array_equal(clf.decision_function(X), values)
+
+
+def test_sizes_of_errors_are_learnt_in_the_units_of_the_features(package):
+    large, small, _, ratio = package
+    plain = SafeSVC(validation=(X, Y)).fit(X, Y)
+    clf = SafeSVC(validation=(small(X * ratio), Y)).fit(large(X), Y)
+    np.testing.assert_allclose(clf.std_, plain.std_, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(clf.predict(small(X * ratio)), plain.predict(X))
+    refuse("validation: X has no unit", SafeSVC(validation=(X, Y)).fit, large(X), Y)
+    refuse(r"bounds\[1\] has the unit", SafeSVC(bounds=(0.0, large(1.0))).fit, large(X), Y)
 
 
 def test_gaussians_with_units_are_converted_to_those_of_the_fit(package):

@@ -9,13 +9,14 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halosvm import Gaussians, IsotropicKernelSVC, UncertainKernelSVC, UncertainSVC
+from halosvm import Gaussians, IsotropicKernelSVC, SafeSVC, UncertainKernelSVC, UncertainSVC
 
 ESTIMATORS = (
     UncertainSVC(max_iter=1),
     UncertainSVC(max_iter=1, solver="lbfgs"),
     UncertainSVC(max_iter=1, solver="sgd"),
     IsotropicKernelSVC(max_iter=1),
+    SafeSVC(max_iter=1, tol=0.0, bounds=(0.3, 3.0), random_state=0),
     UncertainKernelSVC(max_iter=1),
 )
 

@@ -58,6 +58,8 @@ class LocalObjective final : public Objective {
   double largest_offset() const { return largest_offset_; }
   /// What the target's own uncertainty adds to s^2.
   double variance(Index row) const { return targets_.variances != nullptr ? targets_.variances[row] : 0.0; }
+  /// Whether the targets are labels alone.
+  bool has_plain_targets() const { return targets_.offsets == nullptr && targets_.variances == nullptr; }
   bool has_variances() const { return targets_.variances != nullptr; }
   double value_at_origin() const override;
   Vector value_at_zero() const override;
@@ -153,8 +155,6 @@ class LocalObjective final : public Objective {
                  double value_scale, Workspace& work, Evaluation& sum) const;
   /// Whether the dual bound is margin times sum c theta: nothing is to be added up for it.
   bool has_plain_dual() const { return loss_->traits().has_dual() && has_plain_targets(); }
-  /// Whether the targets are labels alone.
-  bool has_plain_targets() const { return targets_.offsets == nullptr && targets_.variances == nullptr; }
   /// Checks offsets and variances.
   void read_offsets();
   /// Adds to the parts of a dual bound for one problem.

@@ -86,7 +86,7 @@ Bend Cones::bend(Index row, const DualLaw& law) {
   Bend bend;
   const double softness = q * at.eta2() / at.stretch();
   bend.excess = at.s * q - softness * law.density;
-  bend.stiffness = at.s * law.bend + q * softness;
+  bend.stiffness = law.stiffness(at.s) + q * softness;
   bend.ratio = q * at.tilt();
   bend.curvature = 1.0 / at.eta2();
   bend.sharpness = std::sqrt(2.0 / at.stretch());

@@ -18,7 +18,10 @@ struct Target {
 struct DualLaw {
   double q;
   double density;  ///< kappa
-  double bend;     ///< -kappa''
+  bool straight;   ///< kappa'' = 0; else it is -1 / kappa
+
+  /// -kappa'' s
+  double stiffness(double s) const { return straight ? 0.0 : s / std::max(density, 1e-300); }
 };
 
 /// The longest step not above \p length that keeps value + step * change >= 0.
@@ -36,11 +39,10 @@ struct Dual {
   /// \param quantile kappa = phi(q) with q = Phi^-1(theta), of the expected hinge; otherwise kappa = theta, of the
   /// worst case.
   DualLaw law(bool quantile) const {
-    if (!quantile) return {-1.0, theta, 0.0};
+    if (!quantile) return {-1.0, theta, true};
     const bool lower = theta < 0.5;
     const double t = normal_upper_quantile(std::max(lower ? theta : rest, 1e-300));
-    const double density = normal_tail(t).density;
-    return {lower ? -t : t, density, 1.0 / std::max(density, 1e-300)};
+    return {lower ? -t : t, normal_tail(t).density, false};
   }
 
   /// Steps of the two multipliers that go with a step of theta.

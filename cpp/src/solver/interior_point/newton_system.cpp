@@ -11,7 +11,7 @@ namespace halosvm {
 namespace {
 
 /// The bend of a spread s > 0 that is a function of w.
-Bend bend_of(double s, const DualLaw& at) { return {s * at.q, s * at.bend, at.q / s, at.density / s, 1.0 / s}; }
+Bend bend_of(double s, const DualLaw& at) { return {s * at.q, at.stiffness(s), at.q / s, at.density / s, 1.0 / s}; }
 
 /// Rows in a block: enough for the sum of outer products to run at speed, and still in the cache.
 Index rows_of_block(Index n_features) { return std::clamp<Index>(262144 / (8 * (n_features + 1)), 16, 512); }
@@ -134,7 +134,8 @@ Vector NewtonSystem::slope_at_zero() const {
         sum.right.head(d_).noalias() += X.transpose() * a.transpose();
         sum.right(d_) += a.sum();
       });
-  return sums.right.head(d_) - sums.right(d_) * centre_;
+  const double total = objective_.has_plain_targets() ? class_weight(true) - class_weight(false) : sums.right(d_);
+  return sums.right.head(d_) - total * centre_;
 }
 
 double NewtonSystem::class_weight(bool positive) const {
