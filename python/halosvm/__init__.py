@@ -15,6 +15,7 @@ from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.calibration import PlattScaling
 from halosvm.linear.svc import UncertainSVC
+from halosvm.linear.total import TotalSVC
 from halosvm.maps import EmpiricalBayes
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __all__ = [
     "Gaussians",
     "IsotropicKernelSVC",
     "PlattScaling",
+    "TotalSVC",
     "UncertainKernelSVC",
     "UncertainSVC",
     "expected_kernel",

@@ -19,7 +19,7 @@ from halosvm.checks.parameters import require_count, require_number, thread_coun
 from halosvm.core.user_warning import warn_user
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -105,11 +105,14 @@ class Settings:
     verbose: int = 0
 
     @classmethod
-    def of(cls, estimator: Any, solvers: Sequence[str] = SOLVERS) -> Self:
-        """Return the settings of an estimator after a check, defaults where it has none."""
+    def of(cls, estimator: Any, solvers: Sequence[str] = SOLVERS, **others: Any) -> Self:
+        """Return the settings of an estimator after a check, others or defaults where it has none.
+
+        `others` are for what it leaves open.
+        """
         names = [field.name for field in dataclasses.fields(cls)]
         given = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-        settings = cls(**given)
+        settings = cls(**(others | given))
         settings._check(solvers)
         return settings
 
@@ -138,6 +141,7 @@ def fit_linear(
     weights: Array | None,
     settings: Settings,
     start: tuple[Array, Array] | None = None,
+    restarts: Iterable[Array] = (),
 ) -> Result:
     """Fit one linear model to two classes, or one for each of more classes against the rest.
 
@@ -153,6 +157,8 @@ def fit_linear(
         Of an estimator, checked.
     start : (coef, intercept), optional
         Where the solver starts, if the shapes are those of the problem; otherwise at 0.
+    restarts : iterable of coef, optional
+        Of one problem whose loss is not convex: where it starts again. The lowest end counts.
 
     Warns
     -----
@@ -174,6 +180,9 @@ def fit_linear(
     if start is not None and start[0].shape == coef.shape:
         coef, intercept = start[0], start[1] if settings.fit_intercept else intercept
     result = Result.of_core(_run(objective, coef, intercept, settings))
+    for other in restarts:
+        again = Result.of_core(_run(objective, other, intercept, settings))
+        result = min(result, again, key=lambda run: float(run.objective[0]))
     if not (np.isfinite(result.coef).all() and np.isfinite(result.intercept).all()):
         raise ValueError(
             f"the coefficients overflow: features of this size need a C far below {settings.C:g}"
