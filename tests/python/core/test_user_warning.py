@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halosvm import Gaussians, IsotropicKernelSVC, UncertainKernelSVC, UncertainSVC
+from halosvm import Gaussians, IsotropicKernelSVC, TotalSVC, UncertainKernelSVC, UncertainSVC
 
 ESTIMATORS = (
     UncertainSVC(max_iter=1),
@@ -17,6 +17,9 @@ ESTIMATORS = (
     UncertainSVC(max_iter=1, solver="sgd"),
     IsotropicKernelSVC(max_iter=1),
     UncertainKernelSVC(max_iter=1),
+    TotalSVC(max_iter=1),
+    TotalSVC(max_iter=1, kernel="rbf"),
+    TotalSVC(max_iter=1, formulation="ball"),
 )
 
 _rng = np.random.default_rng(0)

@@ -13,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 
-from halosvm import Covariances, Gaussians, IsotropicKernelSVC, UncertainKernelSVC, UncertainSVC
+from halosvm import (
+    Covariances,
+    Gaussians,
+    IsotropicKernelSVC,
+    UncertainKernelSVC,
+    UncertainSVC,
+    _core,
+)
 
 N, D = 12, 3
 _RNG = np.random.default_rng(0)
@@ -413,7 +420,7 @@ def test_counts_other_than_threads_must_be_given(name):
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
-        ("loss", "expected_hinge, hinge, expected_squared_hinge, expected_logistic"),
+        ("loss", ", ".join(_core.loss_names())),
         ("solver", "auto, lbfgs, interior_point, sgd"),
         ("averaging", "weighted, none"),
     ],

@@ -26,12 +26,12 @@ _GRAM_MATRICES = 5  # at a time, with its decomposition
 
 
 class Span:
-    """Coordinates of points, (n_samples, rank)."""
+    """Coordinates of points, (n_samples, rank); `linear` is the kernel x'z, whose w is a vector."""
 
-    def __init__(self, problem: KernelProblem) -> None:
+    def __init__(self, problem: KernelProblem, *, linear: bool) -> None:
         self._points, self._kernel = points, kernel = problem.points, problem.kernel
-        self._linear = kernel.kind == "linear"
-        self._direct = self._linear and points.shape[1] <= len(points)
+        self._linear = linear
+        self._direct = linear and points.shape[1] <= len(points)
         if self._direct:
             self._centre = np.average(points, axis=0, weights=problem.costs)
             self.coordinates = points - self._centre

@@ -321,7 +321,7 @@ class TotalSVC(GaussianClassifier, GaussianEstimator):
         """Solve the convex problem in coordinates of the points' span."""
         problem, gamma = whole.of_rows(used), float(self.ball_radius)
         given = problem.radii()
-        span = Span(problem)
+        span = Span(problem, linear=self.kernel == "linear")
         radii = span.radii(given)
         weights = problem.costs / problem.costs.sum()
         ball = Ball(span.coordinates, problem.signs, weights, 1.0 - gamma * radii, gamma)

@@ -6,6 +6,7 @@ Oracles: SVC of scikit-learn, `UncertainSVC`, the definitions in NumPy, central 
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -224,7 +225,7 @@ def test_machine_in_a_ball_is_as_long_as_its_radius_and_has_its_loss(make_gaussi
     if kernel == "rbf":
         radii = np.sqrt(-2.0 * np.expm1(-model.gamma_[0] * radii**2))
     if kernel == "poly":
-        radii = Span(problem_of(X, y, "poly", gamma=model.gamma_[0])).radii(radii)
+        radii = Span(problem_of(X, y, "poly", gamma=model.gamma_[0]), linear=False).radii(radii)
     losses = np.maximum(0.0, 1.0 - y * values_of(model, X.mean) - 0.1 * radii)
     assert model.objective_ == pytest.approx(weights @ losses / weights.sum(), rel=1e-6)
     np.testing.assert_allclose(model.decision_function(X), values_of(model, X.mean), rtol=1e-6)
@@ -235,7 +236,7 @@ def test_radii_in_the_feature_space_are_the_farthest_that_errors_go(make_gaussia
     X, y = make_gaussians("isotropic", n=20, d=2)
     problem = problem_of(X, y, kind, degree=3)
     radii = np.sqrt(X.covariances.variances()[:, 0])
-    found = Span(problem).radii(radii)
+    found = Span(problem, linear=False).radii(radii)
     farthest_seen = np.zeros(20)
     for angle in np.linspace(0, 2 * np.pi, 721):
         for share in (0.5, 1.0):
@@ -381,3 +382,24 @@ def test_problem_of_some_rows_keeps_their_errors(make_gaussians):
     part = problem.of_rows(np.array([3, 5]))
     np.testing.assert_array_equal(part.data.covariances.to_full(), X.covariances.to_full()[[3, 5]])
     np.testing.assert_array_equal(part.costs, [3.0, 5.0])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_quantities_keep_their_units(make_gaussians, kernel):
+    units = pytest.importorskip("astropy.units")
+    X, y = make_gaussians("diagonal_std", n=40, scale=0.5)
+    std = X.covariances.values
+    model = TotalSVC(kernel=kernel).fit(X.mean * units.m, y, X_std=1e3 * std * units.mm)
+    plain = TotalSVC(kernel=kernel).fit(X.mean, y, X_std=std)
+    values = model.decision_function(1e3 * X.mean * units.mm)
+    np.testing.assert_allclose(values, plain.decision_function(X.mean), atol=1e-4)
+    np.testing.assert_allclose(model.corrections_, plain.corrections_, atol=1e-4)
+
+
+def test_labels_of_rows_and_masks_are_heeded(make_gaussians):
+    X, y = make_gaussians("diagonal_std", n=12)
+    frame = pd.DataFrame(X.mean, index=[f"r{i}" for i in range(12)])
+    with pytest.raises(ValueError, match="y has row 0 labelled 'r11', in X it is 'r0'"):
+        TotalSVC().fit(frame, pd.Series(y, index=frame.index)[::-1])
+    with pytest.raises(ValueError, match="masked"):
+        TotalSVC().fit(X.mean, y, X_std=np.ma.masked_greater(X.covariances.values, 0.5))
