@@ -18,6 +18,7 @@ from halosvm.linear.calibration import PlattScaling
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
+from halosvm.linear.total import TotalSVC
 from halosvm.maps import EmpiricalBayes
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "IsotropicKernelSVC",
     "PlattScaling",
     "SafeSVC",
+    "TotalSVC",
     "UncertainKernelSVC",
     "UncertainSVC",
     "UncertainSVR",

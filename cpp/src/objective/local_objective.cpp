@@ -351,9 +351,10 @@ Vector LocalObjective::dual_bound(const ConstMatrixRef& W, const Evaluation& at,
 
 Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {
   constexpr double no_gradient = 1e-10;  // a larger slope in b means a kink that the gradient does not resolve
-  const Vector centre = moments().centre;
   Evaluation at(W.rows(), n_features());
   Vector best = Vector::Zero(W.rows());  // J is never negative
+  if (!loss_->traits().convex()) return best;
+  const Vector centre = moments().centre;
   value_and_gradient(W, exact_intercept(W, b), at);
   if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
   const LossTraits& traits = loss_->traits();

@@ -108,6 +108,14 @@ class Storage(ABC):
             total = total + np.tensordot(weighted, factors, ((0, 2), (0, 2)))
         return total
 
+    def products(self, batch: Covariances, v: Array) -> Array:
+        """Return S v of each example; v has a row for each, or one for all."""
+        v = np.broadcast_to(v, batch.shape)
+        out = np.asarray(self.own_diagonal(batch) * v)
+        for rows, F in self.factor_groups(batch):
+            out[rows] += np.einsum("ndr,nr->nd", F, np.einsum("ndr,nd->nr", F, v[rows]))
+        return out
+
     def quadratic_forms(self, batch: Covariances, M: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return tr(M S), tr(M S M S) and v'S v of each example; v has a row for each.
 
@@ -307,6 +315,10 @@ class _Full(Storage):
 
     def weighted_sum(self, batch: Covariances, weights: Array) -> Array:
         return np.asarray(np.tensordot(weights, self.dense(batch), 1))
+
+    def products(self, batch: Covariances, v: Array) -> Array:
+        each = np.broadcast_to(v, batch.shape)
+        return np.asarray(np.einsum("nij,nj->ni", self.dense(batch), each))
 
     def quadratic_forms(self, batch: Covariances, M: Array, v: Array) -> tuple[Array, Array, Array]:
         S = self.dense(batch)

@@ -214,7 +214,7 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         kernel = ExpectedKernel.for_examples(
             points, weights, self.kernel, self.gamma, self.degree, self.coef0
         )
-        decompose = cached(self.memory, _decompose_gram)
+        decompose = cached(self.memory, decompose_gram)
         values, vectors = decompose(points, kernel, thread_count(self.n_threads))
         scales = np.sqrt(values)
         costs = raw_weights(classes, codes, weights, self.class_weight)
@@ -344,7 +344,7 @@ def _feature_space_variances(data: Gaussians, argument: str) -> Array:
     return data.covariances.trace() / data.shape[1]
 
 
-def _decompose_gram(X: Gaussians, kernel: ExpectedKernel, n_threads: int) -> tuple[Array, Array]:
+def decompose_gram(X: Gaussians, kernel: ExpectedKernel, n_threads: int) -> tuple[Array, Array]:
     """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
     K = kernel.gram(X, n_threads=n_threads)
     values, vectors = abandonable(lambda: np.linalg.eigh(K))

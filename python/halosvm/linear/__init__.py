@@ -2,6 +2,7 @@
 
 svc              `UncertainSVC`
 svr              `UncertainSVR`
+total            `TotalSVC`, a folder
 safe_svc         `SafeSVC`: sizes of the errors learnt from validation data
 calibrate_scale  one factor of all errors, learnt from validation data
 error_sizes      how large errors are taken to be

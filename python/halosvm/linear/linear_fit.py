@@ -19,7 +19,7 @@ from halosvm.checks.parameters import require_count, require_number, thread_coun
 from halosvm.core.user_warning import warn_user
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -141,6 +141,7 @@ def fit_linear(
     weights: Array | None,
     settings: Settings,
     start: tuple[Array, Array] | None = None,
+    restarts: Iterable[Array] = (),
 ) -> Result:
     """Fit one linear model to two classes, or one for each of more classes against the rest.
 
@@ -156,6 +157,8 @@ def fit_linear(
         Of an estimator, checked.
     start : (coef, intercept), optional
         Where the solver starts, if the shapes are those of the problem; otherwise at 0.
+    restarts : iterable of coef, optional
+        Of one problem whose loss is not convex: where it starts again. The lowest end counts.
 
     Warns
     -----
@@ -165,7 +168,7 @@ def fit_linear(
     n_problems = 1 if len(classes) == 2 else len(classes)
     lam = _lambda_of(settings.C, len(data), weights)
     objective = _objective(data, codes, n_problems, weights, lam, settings)
-    result = _minimize(objective, n_problems, data.shape[1], settings, start)
+    result = _minimize(objective, n_problems, data.shape[1], settings, start, restarts)
     _complain(result, settings.tol, _least_at_zero(result, classes))
     return result
 
@@ -242,11 +245,15 @@ def _minimize(
     n_features: int,
     settings: Settings,
     start: tuple[Array, Array] | None,
+    restarts: Iterable[Array] = (),
 ) -> Result:
     coef, intercept = np.zeros((n_problems, n_features)), np.zeros(n_problems)
     if start is not None and start[0].shape == coef.shape:
         coef, intercept = start[0], start[1] if settings.fit_intercept else intercept
     result = Result.of_core(_run(objective, coef, intercept, settings))
+    for other in restarts:
+        again = Result.of_core(_run(objective, other, intercept, settings))
+        result = min(result, again, key=lambda run: float(run.objective[0]))
     if not (np.isfinite(result.coef).all() and np.isfinite(result.intercept).all()):
         raise ValueError(
             f"the coefficients overflow: features of this size need a C far below {settings.C:g}"

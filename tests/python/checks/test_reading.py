@@ -16,6 +16,7 @@ from halosvm import (
     Gaussians,
     IsotropicKernelSVC,
     PlattScaling,
+    TotalSVC,
     UncertainKernelSVC,
     UncertainSVC,
 )
@@ -34,7 +35,7 @@ N, D = 20, 2
 Y = np.arange(N) % 2
 X = np.round(RNG.normal(size=(N, D)) + Y[:, None], 3)
 STD = np.round(RNG.uniform(0.1, 1.0, (N, D)), 3)
-MACHINES = [UncertainSVC, UncertainKernelSVC, IsotropicKernelSVC]
+MACHINES = [UncertainSVC, UncertainKernelSVC, IsotropicKernelSVC, TotalSVC]
 
 
 def decimals(array):

@@ -9,7 +9,14 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halosvm import Gaussians, IsotropicKernelSVC, SafeSVC, UncertainKernelSVC, UncertainSVC
+from halosvm import (
+    Gaussians,
+    IsotropicKernelSVC,
+    SafeSVC,
+    TotalSVC,
+    UncertainKernelSVC,
+    UncertainSVC,
+)
 
 ESTIMATORS = (
     UncertainSVC(max_iter=1),
@@ -18,6 +25,9 @@ ESTIMATORS = (
     IsotropicKernelSVC(max_iter=1),
     SafeSVC(max_iter=1, tol=0.0, bounds=(0.3, 3.0), random_state=0),
     UncertainKernelSVC(max_iter=1),
+    TotalSVC(max_iter=1),
+    TotalSVC(max_iter=1, kernel="rbf"),
+    TotalSVC(max_iter=1, formulation="ball"),
 )
 
 _rng = np.random.default_rng(0)

@@ -396,7 +396,7 @@ def test_bad_parameters_are_refused_before_the_decomposition(moons, monkeypatch,
     def decompose(*_, **__):
         raise AssertionError("decomposed")
 
-    monkeypatch.setattr("halosvm.kernel.isotropic_kernel_svc._decompose_gram", decompose)
+    monkeypatch.setattr("halosvm.kernel.isotropic_kernel_svc.decompose_gram", decompose)
     X, y, _ = moons
     with pytest.raises(ValueError, match=next(iter(options))):
         IsotropicKernelSVC(**options).fit(X, y)

@@ -420,10 +420,7 @@ def test_counts_other_than_threads_must_be_given(name):
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
-        (
-            "loss",
-            ", ".join(_core.loss_names()),
-        ),
+        ("loss", ", ".join(_core.loss_names())),
         ("solver", "auto, lbfgs, interior_point, sgd"),
         ("averaging", "weighted, none"),
     ],

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from halosvm import Covariances, Gaussians, UncertainSVC, reference, uncertainty
+from halosvm import Covariances, Gaussians, UncertainSVC, _core, reference, uncertainty
 
 KINDS = ("isotropic", "diagonal", "low_rank", "full", "zero")
 
@@ -84,10 +84,11 @@ def test_optimum_is_that_of_cvxpy():
 
 
 def test_the_worst_perturbation_is_charged():
-    X, _, y, C = problem(1)
-    clf = UncertainSVC(C=C, loss="worst_case", radius=1.5).fit(X, y)
+    X, _, y, _ = problem(3)
+    C = 10.0
+    clf = UncertainSVC(C=C, loss="worst_case", radius=0.5).fit(X, y)
     sign, w = np.where(y == 1, 1.0, -1.0), clf.coef_[0]
-    moved = X.mean + reference.worst_perturbation(X.covariances, sign, w, 1.5)
+    moved = X.mean + reference.worst_perturbation(X.covariances, sign, w, 0.5)
     loss = np.maximum(0.0, 1 - sign * (moved @ w + clf.intercept_[0])).mean()
     assert clf.objective_ == pytest.approx(w @ w / (2 * C * len(y)) + loss, rel=1e-12)
 
@@ -105,10 +106,12 @@ def test_without_a_radius_it_is_the_hinge(loss):
 def test_losses_are_ordered_at_every_margin_and_spread():
     rng = np.random.default_rng(0)
     m, s = rng.normal(size=10000) * 5, np.abs(rng.normal(size=10000)) * 3
-    values = {name: loss(m, s)[0] for name, loss in reference.LOSSES.items()}
+    values = {name: _core.evaluate_loss(name, m, s)[0] for name in _core.loss_names()}
     assert (values["best_case"] <= values["hinge"]).all()
     assert (values["hinge"] <= values["expected_hinge"] * (1 + 1e-14)).all()
-    assert (values["expected_hinge"] <= values["worst_case"] + 1e-14).all()
+    highest = values["hinge"] + s / np.sqrt(2 * np.pi)
+    assert (values["expected_hinge"] <= highest * (1 + 1e-14)).all()
+    assert (values["hinge"] <= values["worst_case"]).all()
 
 
 @pytest.mark.parametrize("law", ["gaussian", "chebyshev"])
@@ -126,8 +129,9 @@ def test_constraints_hold_with_the_confidence_that_the_radius_is_for(law):
 
 
 def test_several_classes_weights_and_predictions_are_there(make_gaussians):
-    X, y = make_gaussians("low_rank", n=90, d=3, n_classes=3)
-    clf = UncertainSVC(loss="worst_case", radius=0.5).fit(X, y, sample_weight=np.arange(90) % 3)
+    X, y = make_gaussians("low_rank", n=90, d=3)
+    y = np.where(X.mean[:, 0] > 2, 2, y)
+    clf = UncertainSVC(loss="worst_case", radius=0.5).fit(X, y, sample_weight=1 + np.arange(90) % 3)
     assert clf.coef_.shape == (3, 3)
     assert (clf.suboptimality_ <= 1e-6).all()
     assert clf.side_probability(X).shape == (90, 3)
@@ -135,7 +139,7 @@ def test_several_classes_weights_and_predictions_are_there(make_gaussians):
 
 @pytest.mark.parametrize("solver", ["lbfgs", "interior_point", "sgd"])
 def test_solvers_find_one_optimum(solver, make_gaussians):
-    X, y = make_gaussians("diagonal", n=200, d=4)
+    X, y = make_gaussians("diagonal", n=200, d=4, gap=2.0, scale=0.2)
     best = UncertainSVC(loss="worst_case", radius=0.5).fit(X, y).objective_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

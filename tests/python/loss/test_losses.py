@@ -120,6 +120,17 @@ def test_loss_far_from_the_boundary_has_its_limits(loss):
         assert slope_m == pytest.approx(2 * m if square else 1.0, rel=1e-13)
 
 
+def test_best_case_hinge_and_expected_hinge_stand_in_this_order():
+    m, s = points(3, 2000)
+    best, plain, expected = (
+        first(loss, m, s)[0] for loss in ("best_case", "hinge", "expected_hinge")
+    )
+    assert (best <= plain).all()
+    assert (plain <= expected).all()
+    assert (expected <= plain + s / np.sqrt(2 * np.pi) * (1 + 1e-15)).all()
+    assert (best < plain).any()
+
+
 def test_squared_hinge_of_both_signs_is_the_second_moment():
     m, s = points(2, 2000)
     both = first("expected_squared_hinge", m, s)[0] + first("expected_squared_hinge", -m, s)[0]

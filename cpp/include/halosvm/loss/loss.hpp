@@ -15,14 +15,14 @@ namespace halosvm {
 
 /// What solvers may ask of a loss; never its name.
 struct LossTraits {
-  bool uses_spread;      ///< false: psi ignores s, and covariances are never read
-  bool homogeneous;      ///< psi(t m, t s) = t psi(m, s) for t > 0
-  bool kinked;           ///< the slope of psi(m, 0) jumps at m = 0
-  bool quantile_dual;    ///< psi = max over theta in [0, 1] of theta m + phi(q) s, Phi(q) = theta
-  double margin;         ///< the offset that labels have in m = margin - y f
-  double steepest;       ///< a bound of psi_m, or infinity
-  double sharpest;       ///< a bound of psi_mm, or infinity
-  const char* smoothed;  ///< a loss that is this one at s = 0 and smooth above, or null: psi itself is
+  bool uses_spread = false;        ///< false: psi ignores s, and covariances are never read
+  bool homogeneous = false;        ///< psi(t m, t s) = t psi(m, s) for t > 0
+  bool kinked = false;             ///< the slope of psi(m, 0) jumps at m = 0
+  bool quantile_dual = false;      ///< psi = max over theta in [0, 1] of theta m + phi(q) s, Phi(q) = theta
+  double margin = 1.0;             ///< the offset that labels have in m = margin - y f
+  double steepest = infinity;      ///< a bound of psi_m, or infinity
+  double sharpest = infinity;      ///< a bound of psi_mm, or infinity
+  const char* smoothed = nullptr;  ///< a loss that is this one at s = 0 and smooth above, or null: psi itself is
 
   bool has_radius = false;         ///< s is the size of a bounded error, which a radius may multiply
   double shift = 0.0;              ///< if not 0, psi(m, s) = psi(m + shift s, 0): kinks are not at s = 0 alone

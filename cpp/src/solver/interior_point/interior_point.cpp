@@ -288,6 +288,7 @@ Result run_interior_point(const LocalObjective& objective, const Moments& about,
 Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   const LocalObjective* local = objective.local();
   if (local == nullptr) check::fail("objective", "is a sum of parts, but interior points need the examples themselves");
+  require_convex(objective);
   check::require(
       !local->has_variances(), "objective",
       "has errors of the targets, which interior points do not know; use the L-BFGS or the stochastic solver");
