@@ -118,7 +118,7 @@ bool take_zero_model(const LocalObjective& problem, const BatchSettings& setting
   if (there.objective(0) > result.objective(0) * (1.0 + rounding)) return false;
   if (there.status != Status::converged) {
     BatchSettings inner;
-    inner.max_iterations = 200;
+    inner.max_iterations = std::min<Index>(200, settings.max_iterations);
     inner.tolerance = 0.1 * settings.tolerance;
     const double lower = bound_by_smaller_spreads(problem, there, result.model, inner);
     certify(problem, Vector::Constant(1, std::max(lower, result.lower_bound(0))), settings, there);

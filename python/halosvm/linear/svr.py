@@ -9,7 +9,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from halosvm.checks.estimator import GaussianRegressor
 from halosvm.checks.parameters import require_number
@@ -254,16 +254,15 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         """
         if not return_std and (X_std is not None or X_cov is not None):
             raise ValueError("X_std and X_cov are of use with return_std=True alone")
+        check_is_fitted(self)
         if not return_std:
             return self._values(X)
-        data = self._read_data(X, X_std, X_cov) if hasattr(self, "coef_") else X
+        data = self._read_data(X, X_std, X_cov)
         values = self._values(data)
         return values, self._spreads(data, None, None, self.coef_[None])[:, 0]
 
     def _values(self, X: Any) -> Array:
-        coef = getattr(self, "coef_", np.empty(0))
-        intercept = np.array([getattr(self, "intercept_", 0.0)])
-        values: Array = self._scores(X, coef[None], intercept)[:, 0]
+        values: Array = self._scores(X, self.coef_[None], np.array([self.intercept_]))[:, 0]
         return values
 
     def _checked_loss(self) -> _Loss:

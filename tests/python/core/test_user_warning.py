@@ -16,12 +16,14 @@ from halosvm import (
     TotalSVC,
     UncertainKernelSVC,
     UncertainSVC,
+    UncertainSVR,
 )
 
 ESTIMATORS = (
     UncertainSVC(max_iter=1),
     UncertainSVC(max_iter=1, solver="lbfgs"),
     UncertainSVC(max_iter=1, solver="sgd"),
+    UncertainSVR(max_iter=1),
     IsotropicKernelSVC(max_iter=1),
     SafeSVC(max_iter=1, tol=0.0, bounds=(0.3, 3.0), random_state=0),
     UncertainKernelSVC(max_iter=1),

@@ -210,7 +210,7 @@ def test_solvers_of_convex_losses_refuse_it(make_gaussians, minimize):
     start = {"coef": np.zeros((1, 4)), "intercept": np.zeros(1)}
     with pytest.raises(ValueError, match=r"loss is 'best_case', which is not convex; only the"):
         minimize(objective, **start)
-    with pytest.raises(ValueError, match="loss is 'best_case', whose dual interior points"):
+    with pytest.raises(ValueError, match=r"loss is 'best_case', which is not convex; only the"):
         _core.minimize_interior_point(objective, **start)
     options = {"weights": [1.0], "n_problems": 1, "n_features": 4, "lam": LAM, "loss": "best_case"}
     parts = _core.SummedObjective([objective], **options)

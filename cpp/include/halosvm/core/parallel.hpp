@@ -39,7 +39,7 @@ class Checkpoint {
 class Task {
  public:
   template <class Function>
-  Task(const Function& function)  // NOLINT(google-explicit-constructor): lambdas become tasks
+  Task(const Function& function)  // NOLINT(*-explicit-constructor): lambdas become tasks
       : function_(&function), call_([](const void* object, Index task, int slot, Checkpoint& checkpoint) {
           (*static_cast<const Function*>(object))(task, slot, checkpoint);
         }) {}
