@@ -21,19 +21,17 @@ if TYPE_CHECKING:
 
 
 class LinearScores(GaussianEstimator):
-    """Scores f_k(x) = w_k'x + b_k and their spread, a column for each k."""
+    """Scores f_k(x) = w_k'x + b_k of fitted models and their spread, a column for each k."""
 
     n_threads: int | None
 
     def _scores(self, X: Any, coef: Array, intercept: Array) -> Array:
-        check_is_fitted(self)
         means = self._read_means(X)
         values = _core.decision_function(means, coef, intercept, thread_count(self.n_threads))
         require_finite_decisions(values, means)
         return values
 
     def _spreads(self, X: Any, X_std: Any, X_cov: Any, coef: Array) -> Array:
-        check_is_fitted(self)
         data = self._read_data(X, X_std, X_cov)
         std: Array = _core.decision_std(
             data.covariances.core_view(), coef, thread_count(self.n_threads)
@@ -60,6 +58,7 @@ class LinearModel(LinearScores):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive values speak for `classes_[1]`, or for the class of the column.
         """
+        check_is_fitted(self)
         return self._squeezed(self._scores(X, self.coef_, self.intercept_))
 
     def decision_std(
@@ -80,6 +79,7 @@ class LinearModel(LinearScores):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
+        check_is_fitted(self)
         return self._squeezed(self._spreads(X, X_std, X_cov, self.coef_))
 
     def side_probability(
