@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LinearScores(GaussianEstimator):
-    """Scores f_k(x) = w_k'x + b_k and their spread, a column for each k."""
+    """Scores f_k(x) = w_k'x + b_k of fitted models and their spread, a column for each k."""
 
     n_threads: int | None
 

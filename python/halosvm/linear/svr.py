@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from halosvm.checks.estimator import GaussianRegressor
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, refuse_where, require_finite
+from halosvm.linear.error_sizes import require_error_scale, with_sizes
 from halosvm.linear.linear_fit import SOLVERS, Halves, Settings, fit_residuals
 from halosvm.linear.linear_model import LinearScores
 
@@ -70,6 +71,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         Of "pinball", between 0 and 1.
     delta : float, default=1.0
         Of "huber", in the unit of y.
+    error_scale : float, default=1.0
+        Multiplies the standard deviations of X, not those of y; 0 ignores them.
     solver : {"auto", "lbfgs", "interior_point", "sgd"}, default="auto"
         As in `UncertainSVC`. Interior points know "epsilon_insensitive" and "pinball" without
         errors of y.
@@ -133,6 +136,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         epsilon: float = 0.1,
         quantile: float = 0.5,
         delta: float = 1.0,
+        error_scale: float = 1.0,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -147,6 +151,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         self.epsilon = epsilon
         self.quantile = quantile
         self.delta = delta
+        self.error_scale = error_scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -208,6 +213,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         loss = self._checked_loss()
         settings = Settings.of(self, SOLVERS, loss=loss.half)
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
+        data = with_sizes(data, X, self.error_scale)
         values = as_float_array(y, "y", len(data)).astype(np.float64)
         require_finite(values, "y")
         weights = _weights(sample_weight, data.mean)
@@ -270,6 +276,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             raise ValueError(f"loss must be one of {', '.join(_LOSSES)}; got {self.loss!r}")
         require_number(self.epsilon, "epsilon", or_zero=True)
         require_number(self.delta, "delta")
+        require_error_scale(self.error_scale)
         require_number(self.quantile, "quantile")
         if self.quantile >= 1:
             raise ValueError(f"quantile must be between 0 and 1, got {self.quantile!r}")
