@@ -28,7 +28,26 @@ _CHECKS = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite":
 
 
 class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
-    """Mixin of classifiers of Gaussians: labels and weights that belong to their examples."""
+    """Mixin of classifiers of Gaussians: labels by decision values, and of their own examples."""
+
+    classes_: NDArray[Any]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely class label of each example.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples; their errors do not change the label.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of `predict`, the share of examples whose label is right.

@@ -282,23 +282,6 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         spreads: Array = np.multiply.outer(sigmas, self._lengths)
         return spreads[:, 0] if len(self.classes_) == 2 else spreads
 
-    def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
-        """Return the most likely class label of each example.
-
-        Parameters
-        ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples; an error in the feature space does not change the label.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
-
     def _with_errors(self, X: Any, labels: Labels | None, X_std: Any, X_cov: Any) -> Any:
         """Read one error for each row, which has the unit of the feature space, not that of X."""
         if isinstance(X, Gaussians):

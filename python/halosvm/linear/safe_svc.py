@@ -219,22 +219,6 @@ class SafeSVC(GaussianClassifier, LinearModel):
         self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
         return self
 
-    def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
-        """Return the most likely class label of each example.
-
-        Parameters
-        ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples; a covariance does not change the label.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        labels: NDArray[Any] = self.classes_[(values > 0).astype(np.intp)]
-        return labels
-
     def _check_parameters(self) -> float:
         """Check all parameters but bounds and validation data; return the conjugate of the norm."""
         require_number(self.C, "C")

@@ -50,16 +50,22 @@ class UncertainSVC(GaussianClassifier, LinearModel):
           regularised.
         - "expected_logistic": :math:`E \log(1 + \exp(-y f(X)))`, within 4e-5; without errors it is
           `LogisticRegression`.
+        - "expected_huber_hinge": :math:`E h(1 - y f(X))`, where h(m) is m^2 / 2 from 0 to 1 and
+          m - 1/2 beyond: smooth, and outliers count as in the hinge.
+        - "worst_case": :math:`\max(0, 1 - y f(x) + r \sqrt{w' \Sigma w})`, the hinge loss of the
+          worst point within `radius` r standard deviations of the mean (robust SVM), for errors
+          with a bound. With r of `uncertainty.confidence_radius(epsilon)` an example whose loss is
+          :math:`\xi` keeps its margin, :math:`y f(X) \ge 1 - \xi`, with probability 1 - epsilon.
+        - "best_case": :math:`\max(0, 1 - y f(x) - r \sqrt{w' \Sigma w})`, that of the best point
+          (TSVC). It is not convex: the fit ends at a point that no further round improves, and no
+          bound is known; only "auto" solves it, by a sequence of plain support vector machines that
+          begins with that of the means. `TotalSVC` tells the points, and tries other starts.
 
-        - "best_case": :math:`\max(0, 1 - y f(x) - r \sqrt{w' \Sigma w})`, the hinge loss of the
-          best point within `radius` r standard deviations of the mean (TSVC). It is not convex: the
-          fit ends at a point that no further round improves, and no bound is known; only "auto"
-          solves it, by a sequence of plain support vector machines that begins with that of the
-          means.
-
-        Interior points know the first two only; "auto" takes L-BFGS for the next two.
+        Interior points know "expected_hinge", "hinge" and "worst_case"; "auto" takes L-BFGS for
+        what is smooth.
     radius : float, default=1.0
-        Multiplies all standard deviations for the loss "best_case"; must be left at 1 for others.
+        Multiplies all standard deviations for the losses "worst_case" and "best_case"; must be left
+        at 1 for others. `fit` takes one for each example besides.
     error_scale : float, default=1.0
         Multiplies all standard deviations, for every loss; 0 ignores them. A search over it weighs
         errors as given against none. `subspace` refers to the errors as given, as do the methods
@@ -128,11 +134,18 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     See Also
     --------
     Gaussians : A batch of examples with error bars.
+    TotalSVC, SafeSVC : Other machines of bounded errors.
+    UncertainSVR : Regression.
 
     References
     ----------
     C. Tzelepis, V. Mezaris and I. Patras, "Linear Maximum Margin Classifier for Learning from
     Uncertain Data", IEEE Transactions on Pattern Analysis and Machine Intelligence 40 (2018).
+
+    N. Couellan and S. Jan, "Feature uncertainty bounds for explicit feature maps and large robust
+    nonlinear SVM classifiers" (2017), for "worst_case"; J. Bi and T. Zhang, "Support Vector
+    Classification with Input Data Uncertainty", Advances in Neural Information Processing Systems
+    17 (2004), for "best_case".
 
     Examples
     --------
@@ -250,23 +263,6 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         self.intercept_ = result.intercept
         result.describe(self)
         return self
-
-    def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
-        """Return the most likely class label of each example.
-
-        Parameters
-        ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples; a covariance does not change the label.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
 
     def _check_parameters(self, radii: Any) -> None:
         require_error_scale(self.error_scale)

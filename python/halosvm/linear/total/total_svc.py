@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm import _core
-from halosvm.checks.estimator import (
-    GaussianClassifier,
-    GaussianEstimator,
-    require_finite_decisions,
-)
+from halosvm.checks.estimator import GaussianClassifier
 from halosvm.checks.parameters import require_number, thread_count
 from halosvm.checks.reading import as_count
 from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
@@ -29,6 +25,7 @@ from halosvm.kernel.expected_kernel import ExpectedKernel, check_kernel
 from halosvm.kernel.training_gram import require_memory
 from halosvm.linear.error_sizes import with_sizes
 from halosvm.linear.linear_fit import Settings, fit_linear
+from halosvm.linear.linear_model import LinearModel
 from halosvm.linear.total.alternation import alternate, corrected, random_corrections
 from halosvm.linear.total.ball import Ball, InBall
 from halosvm.linear.total.corrections import farthest
@@ -49,7 +46,18 @@ _FORMULATIONS = ("penalised", "ball")
 _ENDED_FIRST = "the allowed number of iterations ended first"
 
 
-class TotalSVC(GaussianClassifier, GaussianEstimator):
+def _is_linear(machine: TotalSVC) -> bool:
+    """Tell whether a machine is linear as it was fitted or, before that, as it would be."""
+    fitted = hasattr(machine, "coef_") or hasattr(machine, "dual_coef_")
+    if hasattr(machine, "coef_") if fitted else machine.kernel == "linear":
+        return True
+    raise AttributeError(
+        "the spread of decision values has a closed form with kernel='linear' alone; with another "
+        "kernel, take decision_function of draws from the errors"
+    )
+
+
+class TotalSVC(GaussianClassifier, LinearModel):
     r"""Support vector machine that corrects its points within their errors, to fit them best.
 
     Every example may lie anywhere in :math:`|R_i^{-1} (x - x_i)| \le r`,
@@ -368,31 +376,16 @@ class TotalSVC(GaussianClassifier, GaussianEstimator):
             Positive values speak for `classes_[1]`.
         """
         check_is_fitted(self)
-        means, threads = self._read_means(X), thread_count(self.n_threads)
         if hasattr(self, "coef_"):
-            values = _core.decision_function(means, self.coef_, self.intercept_, threads)
-            require_finite_decisions(values, means)
-        else:
-            points, support = Gaussians(means), Gaussians(self.support_vectors_)
-            machine = (self.dual_coef_, self.intercept_, self._kernel)
-            values = expansion_values(points, support, *machine, threads)
-        return values[:, 0]
+            return super().decision_function(X)
+        points, support = Gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
+        machine = (self.dual_coef_, self.intercept_, self._kernel)
+        return self._squeezed(
+            expansion_values(points, support, *machine, thread_count(self.n_threads))
+        )
 
-    def predict(self, X: Gaussians | ArrayLike) -> NDArray[Any]:
-        """Return the most likely class label of each example.
-
-        Parameters
-        ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        labels: NDArray[Any] = self.classes_[(values > 0).astype(np.intp)]
-        return labels
+    decision_std = available_if(_is_linear)(LinearModel.decision_std)
+    side_probability = available_if(_is_linear)(LinearModel.side_probability)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
