@@ -38,6 +38,8 @@ from halosvm import Gaussians, UncertainSVC
         UncertainSVC(solver="sgd", loss="hinge"),
         UncertainSVC(solver="sgd", averaging="none"),
         UncertainSVC(loss="best_case"),
+        UncertainSVC(loss="worst_case", radius=2.0),
+        UncertainSVC(loss="expected_huber_hinge"),
         UncertainSVC(class_weight="balanced", warm_start=True, n_threads=2),
     ]
 )
