@@ -157,7 +157,7 @@ def test_file_behind_a_symbolic_link_is_replaced_not_the_link(tmp_path, fitted):
     assert (tmp_path / "model.json").is_file()
 
 
-def test_only_a_fitted_uncertain_svc_of_finite_numbers_is_saved(tmp_path, fitted):
+def test_only_a_fitted_linear_machine_of_finite_numbers_is_saved(tmp_path, fitted):
     path = tmp_path / "model.json"
     with pytest.raises(TypeError, match="estimator is a LogisticRegression; only UncertainSVC"):
         save_model(LogisticRegression(), path)
@@ -205,7 +205,7 @@ def test_other_files_are_not_models(tmp_path, content, message):
         ({"format_version": 3}, "format_version 3; this version of halosvm reads 1 and 2"),
         ({"format_version": 2}, "'population' is missing"),
         ({"format_version": "1"}, "format_version '1'"),
-        ({"estimator": "UncertainSVR"}, "unknown estimator 'UncertainSVR'"),
+        ({"estimator": "LinearSVC"}, "unknown estimator 'LinearSVC'"),
         ({"coef": [[1.0, 2.0, 1e999]]}, "coef"),
         ({"coef": [1.0, 2.0]}, "coef must be numbers in 2 dimensions"),
         ({"coef": [["1", "2", "3"]]}, "coef must be numbers"),

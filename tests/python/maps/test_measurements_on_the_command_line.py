@@ -111,7 +111,7 @@ def test_saved_pipelines_predict_bit_for_bit_the_same(tmp_path, table, covarianc
     damaged = json.loads(path.read_text())
     damaged["population"]["means"] = [[0.0]]
     path.write_text(json.dumps(damaged))
-    with pytest.raises(ModelFileError, match="is damaged: population and classifier"):
+    with pytest.raises(ModelFileError, match="is damaged: population and machine"):
         load_model(path)
 
 
