@@ -1,6 +1,15 @@
 """Support vector machines for data with error bars.
 
 Every training example is a Gaussian, a mean with a covariance, instead of a point.
+
+Examples   `Gaussians`, `Covariances`, `GaussianMixtures`; error models in `halosvm.uncertainty`
+Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC`, `SafeSVC`
+Kernels    `UncertainKernelSVC`, `IsotropicKernelSVC`, `expected_kernel`, `median_gamma`
+Values     `UncertainSVR`
+Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors
+After      `PlattScaling`: probabilities; `save_model`, `load_model`
+
+`halosvm.reference` is the same mathematics in plain NumPy.
 """
 
 from halosvm import reference, uncertainty

@@ -133,7 +133,8 @@ def save_model(estimator: LinearMachine | Pipeline, path: str | os.PathLike[str]
             f"estimator was fitted to features with {text(estimator.feature_units_in_)}, which a "
             "model file cannot hold; fit it to plain numbers"
         )
-    names = getattr(estimator, "feature_names_in_", None)
+    first = estimator if population is None else population
+    names = getattr(first, "feature_names_in_", None)
     document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION if population is None else WITH_POPULATION,
@@ -309,6 +310,8 @@ def _population_from(record: dict[str, Any], machine: LinearMachine) -> Empirica
     population.status_ = record["fit"]["status"]
     if hasattr(machine, "feature_names_in_"):
         population.feature_names_in_ = machine.feature_names_in_
+        if population.output == "mean":
+            del machine.feature_names_in_  # means are arrays, which have none
     return population
 
 

@@ -1,10 +1,11 @@
-"""Tables with error bars: a CSV or TSV file in; means, standard deviations and labels out.
+"""Tables with error bars: a CSV or TSV file in; means, standard deviations, labels or values out.
 
 A table is UTF-8 text, plain or compressed by gzip, with a header line. Cells are separated by
 commas, tabs or semicolons, whichever the header holds most of; blank lines, and lines that begin
 with ``#`` above the header, are skipped. The uncertainty of a feature stands in a column named
-after it: ``radius`` and ``radius_std``. A feature without such a column is certain. Every error
-is one line that says where in the file the trouble is.
+after it: ``radius`` and ``radius_std``. A feature without such a column is certain. The values of
+a regression are read like a feature. Every error is one line that says where in the file the
+trouble is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import math
 import zlib
 from array import array
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -60,6 +61,9 @@ class Table:
         The label cells as they stand in the file; empty when no label column was asked for.
     lines : ndarray of shape (n_samples,)
         The line of the file on which each row ends, counted from 1.
+    values, values_std : ndarray of shape (n_samples,) or None
+        The values of a regression and their standard deviations; None when no column of values was
+        asked for, and when it has no error column.
     """
 
     features: tuple[str, ...]
@@ -68,12 +72,30 @@ class Table:
     std: npt.NDArray[np.float64] | None
     labels: list[str]
     lines: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64] | None = None
+    values_std: npt.NDArray[np.float64] | None = None
+
+    def with_values_apart(self) -> Table:
+        """Return the table with its last feature as the values."""
+        *features, target = self.features
+        errors = {name: error for name, error in self.errors.items() if name != target}
+        std = np.zeros_like(self.mean) if self.std is None else self.std
+        return replace(
+            self,
+            features=tuple(features),
+            errors=errors,
+            mean=np.ascontiguousarray(self.mean[:, :-1]),
+            std=np.ascontiguousarray(std[:, :-1]) if errors else None,
+            values=self.mean[:, -1].copy(),
+            values_std=std[:, -1].copy() if target in self.errors else None,
+        )
 
 
 def read_table(
     path: str | os.PathLike[str],
     *,
     label: str | None = None,
+    target: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     std_suffix: str = "_std",
@@ -86,11 +108,13 @@ def read_table(
     path : path-like
     label : str, optional
         The label column, never a feature.
+    target : str, optional
+        Instead of it, the column of the values of a regression, which may have an error column.
     features : sequence of str, optional
-        The features, in this order. By default every column that is not the label, not dropped,
-        and not the error of another column. A column named here is always a feature.
+        The features, in this order. By default every column that is not the label or target, not
+        dropped, and not the error of another column. A column named here is always a feature.
     drop : sequence of str
-        Columns to leave out: features, or error columns of features.
+        Columns to leave out: features, or error columns of features or the target.
     std_suffix, variance_suffix : str
         What the name of an error column ends in, after the name of the feature, when it holds
         standard deviations or variances. An empty suffix matches nothing.
@@ -112,11 +136,12 @@ def read_table(
             binary = gzip.GzipFile(fileobj=raw) if zipped else raw
             with io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
                 reader = _Reader(str(path), text)
-                chosen = reader.choose_features(
-                    label, features, drop, (std_suffix, variance_suffix)
-                )
-                errors = reader.find_errors(chosen, drop, (std_suffix, variance_suffix))
-                return reader.read(chosen, errors, label)
+                suffixes = (std_suffix, variance_suffix)
+                chosen = reader.choose_features(label or target, features, drop, suffixes)
+                numbers = chosen if target is None else (*chosen, target)
+                errors = reader.find_errors(numbers, drop, suffixes)
+                table = reader.read(numbers, errors, label)
+                return table if target is None else table.with_values_apart()
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise TableError(f"{path} is not UTF-8 text: it holds the byte 0x{byte:02x}") from error
@@ -214,7 +239,7 @@ class _Reader:
                     continue
                 if feature in errors:
                     raise TableError(
-                        f"{self.path}: feature {feature!r} has two error columns, "
+                        f"{self.path}: column {feature!r} has two error columns, "
                         f"{errors[feature].name!r} and {name!r}"
                     )
                 errors[feature] = ErrorColumn(name, is_variance)

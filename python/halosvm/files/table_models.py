@@ -1,7 +1,7 @@
 """Models of tables: trained on standardised features, kept and applied in the table's units.
 
 In:  tables, pipelines that were trained on them, model files.
-Out: examples as the classifier takes them; classifiers and populations in the table's units.
+Out: examples as the machine takes them; machines and populations in the table's units.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
-from halosvm.files.model_file import load_model
+from halosvm.files.model_file import LinearMachine, load_model
 from halosvm.gaussians.centring import column_scales
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from halosvm.files.table import Table
-    from halosvm.linear.svc import UncertainSVC
 
 
 class Standardise(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -41,9 +40,9 @@ class Standardise(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return Gaussians(means, cov=X.covariances.scaled(1.0 / self.scale_))
 
 
-def in_table_units(pipeline: Pipeline, names: Sequence[str]) -> UncertainSVC:
-    """Return the classifier of a pipeline for features that are not standardised."""
-    model: UncertainSVC = copy.deepcopy(pipeline.named_steps["svc"])
+def in_table_units(pipeline: Pipeline, names: Sequence[str]) -> LinearMachine:
+    """Return the machine of a pipeline for features that are not standardised."""
+    model: LinearMachine = copy.deepcopy(pipeline.named_steps["machine"])
     scaling = pipeline.named_steps["scale"]
     if isinstance(scaling, Standardise):
         model.coef_ = model.coef_ / scaling.scale_
@@ -67,11 +66,14 @@ def population_in_table_units(pipeline: Pipeline, names: Sequence[str]) -> Empir
 
 
 def true_values(truth: EmpiricalBayes | None, table: Table) -> Gaussians:
-    """Return what is known of the rows of a table, under the population that the model holds."""
+    """Return what is known of the rows of a table, under the population that the model holds.
+
+    With its spread, also where the model was fitted to means alone.
+    """
     X = gaussians_of(table)
     if truth is None:
         return X
-    posterior: Gaussians = truth.transform(X)
+    posterior: Gaussians = copy.copy(truth).set_params(output="gaussian").transform(X)
     return posterior
 
 
@@ -79,10 +81,11 @@ def meaning_of_errors(truth: EmpiricalBayes | None) -> str:
     """Say what a model takes the errors of a table for."""
     if truth is None:
         return "distribution: each row is taken as a Gaussian (--errors distribution)"
+    mean = "mean " if truth.output == "mean" else ""
     count = f"{truth.n_components_} component" + ("s" if truth.n_components_ > 1 else "")
     return (
-        "measurement: each row is replaced by the posterior of its true values, under a population "
-        f"of {count} (--errors measurement)"
+        f"measurement: each row is replaced by the posterior {mean}of its true values, under a "
+        f"population of {count} (--errors measurement)"
     )
 
 
@@ -91,12 +94,13 @@ def gaussians_of(table: Table) -> Gaussians:
     return Gaussians(table.mean) if table.std is None else Gaussians(table.mean, std=table.std)
 
 
-def load(path: str) -> tuple[EmpiricalBayes | None, UncertainSVC, list[str]]:
+def load(path: str) -> tuple[EmpiricalBayes | None, LinearMachine, list[str]]:
     """Read a model, the population before it, and the names of its features."""
     truth, model = None, load_model(path)
+    first = model[0] if isinstance(model, Pipeline) else model
+    names = getattr(first, "feature_names_in_", None)
     if isinstance(model, Pipeline):
         truth, model = model[0], model[1]
-    names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise ValueError(f"{path} has no feature names: fit on a table or a data frame first")
     return truth, model, [str(name) for name in names]

@@ -34,7 +34,7 @@ class _Loss(NamedTuple):
     degree: int  # loss(t r) = t^degree loss(r), where all lengths grow
 
 
-_LOSSES = {
+LOSSES = {
     "epsilon_insensitive": _Loss("expected_hinge", 1),
     "squared_epsilon_insensitive": _Loss("expected_squared_hinge", 2),
     "huber": _Loss("expected_huber_hinge", 2),
@@ -52,8 +52,10 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     .. math:: \min_{w, b}\ \tfrac12 |w|^2 + C \sum_i c_i\, E\, \mathrm{loss}(r_i)
 
     This is right where the example is a distribution (a tolerance, the frames of a clip). Where
-    the values of X are measurements of true values that y depends on, `EmpiricalBayes` comes
-    first: else slopes are shrunk towards 0, as they are by every regression on noisy features.
+    the values of X are measurements of true values that y depends on,
+    ``EmpiricalBayes(output="mean")`` comes first: else slopes are shrunk towards 0, as they are by
+    every regression on noisy features. Posteriors as Gaussians would shrink them again, for the
+    spread of a posterior knows nothing of y.
 
     Parameters
     ----------
@@ -124,8 +126,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     >>> from halosvm import UncertainSVR
     >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> reg = UncertainSVR(C=100.0, epsilon=0.0).fit(x, [1.0, 3.0, 5.0, 7.0], X_std=0.1 * x)
-    >>> reg.predict([[4.0]]).round(3)
-    array([9.])
+    >>> reg.predict([[4.0]]).round(1)
+    array([8.9])
     """
 
     def __init__(
@@ -271,8 +273,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         return values
 
     def _checked_loss(self) -> _Loss:
-        if not isinstance(self.loss, str) or self.loss not in _LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(_LOSSES)}; got {self.loss!r}")
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}")
         require_number(self.epsilon, "epsilon", or_zero=True)
         require_number(self.delta, "delta")
         require_error_scale(self.error_scale)
@@ -281,7 +283,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             raise ValueError(f"quantile must be between 0 and 1, got {self.quantile!r}")
         if not isinstance(self.warm_start, bool | np.bool_):
             raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}")
-        return _LOSSES[self.loss]
+        return LOSSES[self.loss]
 
     def _start(self, unit: float, shift: float) -> tuple[Array, Array] | None:
         """Return the last fit's model in the units of this one, if it is wanted."""

@@ -17,7 +17,8 @@ from sklearn.model_selection import StratifiedKFold
 
 import halosvm
 from halosvm import Gaussians, UncertainSVC, load_model
-from halosvm.commands.cli import C_GRID, main
+from halosvm.commands.cli import main
+from halosvm.commands.tables.tasks import C_GRID
 from halosvm.files.table import parse_labels
 
 

@@ -112,7 +112,7 @@ def test_interrupt_ends_with_status_130(capsys, table, monkeypatch):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("halosvm.commands.cli.read_table", interrupt)
+    monkeypatch.setattr("halosvm.commands.tables.reading.read_table", interrupt)
     status, out, err = run(capsys, "train", table, "--label", "kind")
     assert (status, out, err) == (130, "", "\n")
 

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import StratifiedKFold
@@ -123,6 +124,18 @@ def test_pipelines_that_begin_with_a_population_are_kept(tmp_path, data, name):
     loaded = there_and_back(pipeline, tmp_path)
     assert [type(step) for _, step in loaded.steps] == [EmpiricalBayes, type(machine)]
     np.testing.assert_array_equal(loaded.predict(X), pipeline.predict(X))
+
+
+@pytest.mark.parametrize("output", ["gaussian", "mean"])
+def test_names_of_features_stay_where_a_pipeline_reads_them(tmp_path, data, output):
+    X, score = data
+    named = Gaussians(pd.DataFrame(X.mean, columns=["a", "b", "c"]), cov=X.covariances)
+    pipeline = make_pipeline(EmpiricalBayes(output=output), UncertainSVR()).fit(named, score)
+    loaded = there_and_back(pipeline, tmp_path)
+    for step, saved in zip(loaded, pipeline, strict=True):
+        assert hasattr(step, "feature_names_in_") == hasattr(saved, "feature_names_in_")
+    assert loaded[0].feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(loaded.predict(named), pipeline.predict(named))
 
 
 def test_file_of_a_regression_holds_plain_numbers(tmp_path, data):

@@ -193,3 +193,41 @@ def test_unreadable_files_are_told(tmp_path):
 def test_long_lists_of_names_are_cut_short():
     assert listing(["a", "b"]) == "'a', 'b'"
     assert listing(list("abcde"), most=2) == "'a', 'b' and 3 more"
+
+
+def test_values_of_a_regression_are_read_like_a_feature_and_stand_apart(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,a,b,y_std,a_std\n1.5,2,3,0.5,0.25\n-2,4,5,0,1\n")
+    table = read_table(path, target="y")
+    assert table.features == ("a", "b")
+    assert table.errors == {"a": ("a_std", False)}
+    assert table.mean.tolist() == [[2.0, 3.0], [4.0, 5.0]]
+    assert table.mean.flags.c_contiguous
+    assert table.std.tolist() == [[0.25, 0.0], [1.0, 0.0]]
+    assert table.values.tolist() == [1.5, -2.0]
+    assert table.values_std.tolist() == [0.5, 0.0]
+    assert table.labels == []
+
+
+@pytest.mark.parametrize(
+    ("options", "has_std", "has_values_std"),
+    [
+        ({"drop": ["y_std"]}, True, False),
+        ({"drop": ["a_std"]}, False, True),
+        ({"features": ["b"]}, False, True),
+        ({"std_suffix": "_error", "features": ["a"]}, False, False),
+    ],
+)
+def test_errors_of_features_and_values_are_told_apart(tmp_path, options, has_std, has_values_std):
+    path = tmp_path / "t.csv"
+    path.write_text("y,a,b,y_std,a_std\n1.5,2,3,0.5,0.25\n-2,4,5,0,1\n")
+    table = read_table(path, target="y", **options)
+    assert (table.std is not None, table.values_std is not None) == (has_std, has_values_std)
+    assert table.values.tolist() == [1.5, -2.0]
+
+
+def test_values_are_variances_where_the_suffix_says_so(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,a,y_var\n1.5,2,4\n")
+    table = read_table(path, target="y", variance_suffix="_var")
+    assert (table.values_std.tolist(), table.std) == ([2.0], None)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVR, LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from halosvm import Covariances, Gaussians, UncertainSVR
+from halosvm import Covariances, EmpiricalBayes, Gaussians, UncertainSVR
 
 LOSSES = (
     "epsilon_insensitive",
@@ -234,6 +234,19 @@ def test_errors_of_the_values_add_to_those_of_the_examples():
     np.testing.assert_allclose(with_noise.coef_, without.coef_, rtol=1e-5)
     added = (c * (2 * y_std) ** 2).sum() / c.sum()
     assert with_noise.objective_ == pytest.approx(without.objective_ + added, rel=2e-6)
+
+
+@pytest.mark.parametrize(("output", "slope"), [("mean", 1.0), ("gaussian", 0.5)])
+def test_means_of_posteriors_have_the_slope_of_true_values_and_their_spread_halves_it(
+    output, slope
+):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(3000, 1))
+    X = Gaussians(truth + rng.normal(size=(3000, 1)), std=np.ones((3000, 1)))
+    reg = UncertainSVR(C=10.0, loss="squared_error")
+    make_pipeline(EmpiricalBayes(output=output), reg).fit(X, truth[:, 0])
+    # posteriors have mean x / 2 and variance 1/2: cov(v, x/2) = 1/2 over 1/2, or over 1/2 + 1/2
+    assert reg.coef_[0] == pytest.approx(slope, abs=0.06)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
