@@ -239,7 +239,7 @@ UNUSUAL = {
     "more features than rows": lambda: with_std(*blobs(15, 40)[:2], 0.5),
     "more features than rows, certain": lambda: with_std(*blobs(15, 40)[:2], 0.0),
     "more features than rows, low rank": lambda: low_rank(10, 30, 2),
-    "more features than columns of factors": lambda: low_rank(20, 100, 3),
+    "more features than columns of factors": lambda: low_rank(12, 60, 3),
     "fewer features than columns of factors": lambda: low_rank(50, 30, 2, 0.1),
     "more features than rows, ragged": lambda: ragged(12, 30),
     "one feature": lambda: with_std(*blobs(60, 1)[:2], 0.5),
