@@ -1,5 +1,6 @@
 """What the papers' experiments share: baselines, tests and draws are what they say."""
 
+import csv
 import importlib
 import importlib.util
 import sys
@@ -10,7 +11,13 @@ import pytest
 from scipy import stats
 from sklearn.svm import SVC
 
-from halosvm import Covariances, EmpiricalBayes, Gaussians, UncertainKernelSVC, UncertainSVC
+from halosvm import (
+    Covariances,
+    EmpiricalBayes,
+    Gaussians,
+    UncertainKernelSVC,
+    UncertainSVC,
+)
 
 PATH = Path(__file__).parents[2] / "bench" / "papers" / "common.py"
 
@@ -61,9 +68,14 @@ def test_isotropic_errors_keep_the_total_variance(common, examples):
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "low_rank", "full"])
+@pytest.mark.parametrize("kind", ["diagonal", "low_rank", "full", "of two ranks", "with diagonal"])
 def test_draws_have_the_covariance_of_their_gaussian(common, make_gaussians, kind):
-    X, _ = make_gaussians(kind, 3, 4)
+    X, _ = make_gaussians(kind if kind in ("diagonal", "full") else "low_rank", 3, 4)
+    if kind == "of two ranks":
+        X = Gaussians.concatenate([X[:2], Gaussians(X.mean[2:])])
+    elif kind == "with diagonal":
+        cov = Covariances.low_rank(X.covariances.values, np.full(X.shape, 0.5))
+        X = Gaussians(X.mean, cov=cov)
     n = 40_000
     draws = common.draw(X, n, np.random.default_rng(0)).reshape(n, 3, 4) - X.mean
     for i, true in enumerate(X.covariances.to_full()):
@@ -81,28 +93,6 @@ def test_standardised_covariances_are_those_of_the_scaled_features(common, make_
     change = np.diag(1.0 / X.mean.std(axis=0))
     expected = change @ X.covariances.to_full() @ change
     np.testing.assert_allclose(scaled.covariances.to_full(), expected, atol=1e-12)
-
-
-def test_a_sphere_of_radius_0_is_the_plain_svm(common, examples):
-    X, y = examples
-    certain = Gaussians(X.mean, cov=Covariances.isotropic(np.zeros(len(y)), 4))
-    sphere = common.OptimisticSphereSVC(1.0).fit(certain, y)
-    plain = UncertainSVC(1.0, loss="hinge").fit(X.mean, y)
-    np.testing.assert_allclose(sphere.coef_, plain.coef_, atol=1e-9)
-
-
-def test_a_sphere_lowers_its_own_objective(common, examples):
-    X, y = examples
-    X = common.isotropic(X)
-    radius = np.sqrt(X.covariances.variances()[:, 0])
-
-    def objective(clf):
-        w = clf.coef_[0]
-        deficit = 1.0 - y * (X.mean @ w + clf.intercept_[0]) - radius * np.linalg.norm(w)
-        return 0.5 * w @ w + np.maximum(deficit, 0.0).sum()
-
-    plain = UncertainSVC(1.0, loss="hinge").fit(X.mean, y)
-    assert objective(common.OptimisticSphereSVC(1.0).fit(X, y)) < 0.999 * objective(plain)
 
 
 def test_draws_of_certain_examples_are_the_plain_svm(common, examples):
@@ -137,6 +127,22 @@ def test_the_best_by_validation_is_chosen_run_by_run(common):
         made.right, made.gaps, made.seconds = [np.array([True])] * 2, [0.0] * 2, [0.0] * 2
         scores.append(made)
     np.testing.assert_allclose(common.best_by_validation(scores).score(), [1.9, 1.8])
+
+
+def test_every_experiment_is_registered(load):
+    scripts = {
+        path.stem for path in PATH.parent.glob("*.py") if "def experiment(" in path.read_text()
+    }
+    assert set(load("run").EXPERIMENTS) == scripts
+
+
+def test_a_table_is_read_back_from_its_file(common, tmp_path):
+    options = common.Options(quick=True, output=tmp_path / "new", seed=0)
+    options.table("numbers", ["name, unit", "value"], [["a", 0.1], ["b", 1e-17]])
+    with (tmp_path / "new" / "numbers.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["name, unit", "value"]
+    assert [(name, float(value)) for name, value in rows] == [("a", 0.1), ("b", 1e-17)]
 
 
 # -- kernel machines -----------------------------------------------------------------------------
