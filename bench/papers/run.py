@@ -11,6 +11,7 @@ import clips
 import eeg
 import kepler
 import kernels
+import losses
 import measurements
 import mnist
 import mnist_all
@@ -32,6 +33,7 @@ EXPERIMENTS = {
         sampling,
         kernels,
         measurements,
+        losses,
     )
 }
 

@@ -15,6 +15,7 @@ from halosvm import (
     Covariances,
     EmpiricalBayes,
     Gaussians,
+    TotalSVC,
     UncertainKernelSVC,
     UncertainSVC,
 )
@@ -55,6 +56,11 @@ def kernels(load):
 @pytest.fixture(scope="module")
 def measurements(load):
     return load("measurements")
+
+
+@pytest.fixture(scope="module")
+def losses(load):
+    return load("losses")
 
 
 @pytest.fixture
@@ -280,3 +286,143 @@ def test_cells_are_marked_where_a_difference_is_clear(measurements):
     assert measurements.cell(reference + gain, reference, 0.0).endswith("+")
     assert measurements.cell(reference - gain, reference, 0.0).endswith("-")
     assert measurements.cell(reference + gain * [1, -1, 1], reference, 0.0).endswith(" ")
+
+
+# -- losses --------------------------------------------------------------------------------------
+
+
+def tasks_of_wine(losses, make, factor):
+    return list(make(*losses.binary_tables()["wine"], factor, 2, 0))
+
+
+@pytest.mark.parametrize("make", ["measured", "distributed"])
+def test_errors_told_are_wrong_by_their_factor_and_all_else_is_the_same(losses, make):
+    right, half, learnt = (
+        tasks_of_wine(losses, getattr(losses, make), factor) for factor in (1.0, 0.5, None)
+    )
+    for one, low, own in zip(right, half, learnt, strict=True):
+        variances = one.X.covariances.variances()
+        np.testing.assert_allclose(low.X.covariances.variances(), variances / 4)
+        np.testing.assert_allclose(own.X.covariances.variances(), own.factor**2 * variances)
+        for other in (low, own):
+            np.testing.assert_array_equal(other.X.mean, one.X.mean)
+            np.testing.assert_array_equal(other.points.mean, one.points.mean)
+            np.testing.assert_array_equal(other.y, one.y)
+            np.testing.assert_array_equal(other.y_test, one.y_test)
+    factors = [task.factor for task in learnt]
+    assert factors[0] != factors[1]
+    assert all(0.25 <= factor <= 4.0 for factor in factors)
+
+
+def test_measurements_have_noise_in_all_points_and_distributions_in_those_to_judge_by(losses):
+    values = losses.binary_tables()["wine"][0]
+    true = {tuple(row) for row in values}
+    for made in tasks_of_wine(losses, losses.measured, 1.0):
+        n = len(made.y)
+        np.testing.assert_array_equal(made.points.mean[:n], made.X.mean)
+        assert not any(tuple(row) in true for row in made.points.mean)
+        assert not made.points.covariances.certain
+    scores = []
+    for made in tasks_of_wine(losses, losses.distributed, 1.0):
+        n = len(made.y)
+        assert all(tuple(row) in true for row in made.X.mean)
+        assert made.points.covariances.certain
+        std = np.sqrt(made.X.covariances.variances())
+        scores.append((made.points.mean[:n] - made.X.mean) / std)
+    assert stats.kstest(np.ravel(scores), "norm").pvalue > 0.01
+
+
+def test_images_are_as_certain_as_their_shifts_are_small(losses):
+    digits = losses.digits()._replace(test=losses.digits().test[:20])
+    digits = digits._replace(test_labels=digits.test_labels[:20])
+    [right], [half] = (list(losses.shifted(digits, factor, 1, 0)) for factor in (1.0, 0.5))
+    np.testing.assert_array_equal(half.points.mean, right.points.mean)
+    np.testing.assert_allclose(
+        half.X.covariances.variances(), right.X.covariances.variances() / 4, atol=1e-12
+    )
+    assert right.y.sum() == 25
+    assert len(right.y) == 50
+    assert len(right.points) == 70
+
+
+@pytest.mark.parametrize("kind", ["isotropic", "diagonal", "low_rank", "certain"])
+def test_folds_fit_examples_and_are_judged_by_points_of_others(losses, make_gaussians, kind):
+    X, y = make_gaussians("diagonal" if kind == "certain" else kind, 30, 3)
+    known = X.mean if kind == "certain" else X
+    points = X.mean + 100.0
+    both, labels, folds = losses.with_judges(known, points, y, 0)
+    np.testing.assert_array_equal(labels, np.concatenate([y, y]))
+    means = both if kind == "certain" else both.mean
+    judged_rows = []
+    for fitted, judged in folds:
+        assert fitted.max() < 30 <= judged.min()
+        assert not set(fitted) & set(judged - 30)
+        np.testing.assert_array_equal(means[judged], points[judged - 30])
+        judged_rows.extend(judged - 30)
+        if kind != "certain":
+            assert both.covariances.kind == kind
+            np.testing.assert_allclose(
+                both[fitted].covariances.variances(), X[fitted].covariances.variances()
+            )
+    assert sorted(judged_rows) == list(range(30))
+
+
+def test_learnt_errors_are_chosen_from_multiples_of_those_told_and_none(losses):
+    [made, _] = tasks_of_wine(losses, losses.measured, 1.0)
+    seen = losses.scaled(losses.given)(made.X, made.points)
+    variances = made.X.covariances.variances()
+    assert losses.SCALES[0] == 0.0
+    for scale, (known, asked) in zip(losses.SCALES, seen, strict=True):
+        np.testing.assert_allclose(known.covariances.variances(), scale**2 * variances)
+        np.testing.assert_array_equal(asked, made.points.mean)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_points_of_the_test_do_not_choose(losses):
+    [made, _] = tasks_of_wine(losses, losses.measured, 1.0)
+    n, plain = len(made.y), UncertainSVC(loss="hinge", n_threads=1)
+
+    def views(X, Z):
+        # Nothing can be learnt from zeros; the points of the test say the opposite.
+        asked = np.concatenate([Z.mean[:n], np.zeros_like(Z.mean[n:])])
+        return [(X.mean, Z.mean), (np.zeros(X.shape), asked)]
+
+    method = losses.Contestant("", views, plain, {"C": (0.1,)})
+    one = losses.Contestant("", losses.ignored, plain, {"C": (0.1,)})
+    assert losses.score(method, made, 0) == losses.score(one, made, 0) > 0.6
+
+
+def test_the_best_case_is_the_linear_total_machine(losses):
+    [made, _] = tasks_of_wine(losses, losses.measured, 0.5)
+    best = losses.contestants()["best_case"].estimator.fit(made.X, made.y)
+    total = TotalSVC(n_threads=1).fit(made.X, made.y)
+    np.testing.assert_array_equal(total.coef_, best.coef_)
+
+
+def test_the_scale_found_is_compared_with_the_true_one(losses, monkeypatch):
+    [made, _] = tasks_of_wine(losses, losses.measured, 0.5)
+
+    class Found:
+        scale = 3.0
+        validation_losses = np.array([1.0])
+
+    monkeypatch.setattr(losses, "calibrate_scale", lambda *_args, **_options: Found)
+    accuracy, scale = losses.calibrated(made, 0)
+    assert scale == 1.5
+    clf = UncertainSVC(0.01, error_scale=3.0).fit(made.X, made.y)
+    assert accuracy == clf.score(made.points.mean[len(made.y) :], made.y_test)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_loss_does_better_than_chance_where_errors_are_small(losses, monkeypatch):
+    monkeypatch.setattr(losses, "SIZE", 0.1)
+    methods = losses.contestants()
+    tasks = {
+        name: tasks_of_wine(losses, losses.measured, factor)[:1]
+        for name, factor in (("right", 1.0), ("learnt", None))
+    }
+    found = losses.compare(methods, tasks)
+    assert set(found.columns["right"]) == set(methods) - {"calibrated"}
+    assert set(found.columns["learnt"]) == set(methods)
+    assert all(value[0] > 0.8 for column in found.columns.values() for value in column.values())
+    assert found.scales.shape == (1,)
