@@ -16,7 +16,9 @@ import measurements
 import mnist
 import mnist_all
 import mnist_size
+import robust
 import sampling
+import tsvc
 import wdbc
 from common import Options, format_columns, parser
 
@@ -34,6 +36,8 @@ EXPERIMENTS = {
         kernels,
         measurements,
         losses,
+        tsvc,
+        robust,
     )
 }
 

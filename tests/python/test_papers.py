@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from halosvm import (
@@ -61,6 +64,16 @@ def measurements(load):
 @pytest.fixture(scope="module")
 def losses(load):
     return load("losses")
+
+
+@pytest.fixture(scope="module")
+def tsvc(load):
+    return load("tsvc")
+
+
+@pytest.fixture(scope="module")
+def robust(load):
+    return load("robust")
 
 
 @pytest.fixture
@@ -426,3 +439,160 @@ def test_every_loss_does_better_than_chance_where_errors_are_small(losses, monke
     assert set(found.columns["learnt"]) == set(methods)
     assert all(value[0] > 0.8 for column in found.columns.values() for value in column.values())
     assert found.scales.shape == (1,)
+
+
+# -- total support vector machines ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "outside"),
+    [("linear", [[0.0, 1.0]], [[1.0, 0.0]]), ("quadratic", [[1.0, -2.8]], [[1.0, -2.9]])],
+)
+def test_targets_are_those_of_the_paper(tsvc, name, inside, outside):
+    target = tsvc.TARGETS[name]
+    assert target(np.array(inside)) < 0 < target(np.array(outside))
+
+
+def test_outliers_are_a_tenth_of_the_points(tsvc):
+    for number in range(20):
+        made = tsvc.synthetic(tsvc.circle, 100, 1.0, np.random.default_rng(number))
+        radii = np.sqrt(made.X.covariances.variances()[:, 0])
+        assert ((radii >= 0.1) & (radii <= 2.0)).all()
+        assert 0 < (radii > 0.8).sum() <= 10
+
+
+def test_outliers_are_among_the_fifth_nearest_to_the_boundary(tsvc, monkeypatch):
+    monkeypatch.setattr(tsvc, "USUAL", (1e-9, 2e-9))
+    monkeypatch.setattr(tsvc, "OUTLYING", (1e-7, 2e-7))
+    made = tsvc.synthetic(tsvc.circle, 100, 1.0, np.random.default_rng(0))
+    outlying = np.flatnonzero(made.X.covariances.variances()[:, 0] > 1e-15)
+    near = np.argsort(np.abs(tsvc.circle(made.X.mean)))[:20]
+    assert len(outlying) == 10
+    assert set(outlying) < set(near)
+
+
+def test_sigma_read_as_a_variance_has_its_root_as_radius(tsvc):
+    std, variance = (
+        tsvc.synthetic(tsvc.line, 30, power, np.random.default_rng(0)) for power in (1.0, 0.5)
+    )
+    np.testing.assert_allclose(
+        variance.X.covariances.variances(), np.sqrt(std.X.covariances.variances())
+    )
+    np.testing.assert_array_equal(std.y, variance.y)
+
+
+def test_test_points_have_no_noise(tsvc):
+    made = tsvc.synthetic(tsvc.line, 20, 1.0, np.random.default_rng(0))
+    assert np.abs(made.X_test).max() <= 5.0
+    np.testing.assert_array_equal(made.y_test, made.X_test[:, 0] > made.X_test[:, 1])
+
+
+def test_digits_that_are_not_turned_are_the_first_and_the_last(tsvc, monkeypatch):
+    monkeypatch.setattr(tsvc, "TURN", 0.0)
+    made = tsvc.turned_digits(100, np.random.default_rng(0))
+    images, digit = load_digits(return_X_y=True)
+    scaler = StandardScaler().fit(images[:100])
+    np.testing.assert_allclose(made.X.mean, scaler.transform(images[:100]), atol=1e-12)
+    np.testing.assert_allclose(made.X_test, scaler.transform(images[-1000:]), atol=1e-12)
+    np.testing.assert_array_equal(made.y_test, digit[-1000:] % 2 == 1)
+
+
+def test_without_errors_the_quadratic_machines_agree(tsvc):
+    made = tsvc.synthetic(tsvc.circle, 50, 1.0, np.random.default_rng(0))
+    plain = tsvc.QUADRATIC["svc"].estimator
+    plain = clone(plain).set_params(C=0.1, tol=1e-8).fit(made.X, made.y)
+    total = clone(tsvc.QUADRATIC["total"].estimator).set_params(C=0.1, radius=0.0)
+    total.fit(made.X, made.y)
+    expected = plain.decision_function(made.X_test)
+    # (x'z)^2 has no linear term.
+    np.testing.assert_allclose(plain.decision_function(-made.X_test), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        total.decision_function(made.X_test), expected, atol=1e-4 * np.abs(expected).max()
+    )
+
+
+def test_errors_stand_beside_those_of_the_paper(tsvc):
+    block = next(block for block in tsvc.blocks() if block.name == "linear")
+    plain, better = np.array([8.0, 9.0, 10.0]), np.array([6.0, 7.5, 8.0])
+    found = {n: {"svc": plain, "total": better, "ball": plain} for n in block.sizes}
+    row = tsvc.format_block(block, found).splitlines()[2 + len(block.sizes)].split("  ")
+    cells = {cell.strip() for cell in row}
+    p = stats.ttest_rel(better, plain).pvalue
+    assert {"20", "7.17 +- 0.60", "6.1", "-1.83", f"{p:.2g}", "better"} <= cells
+
+
+def test_machines_learn_the_targets_from_many_points(tsvc):
+    for name, machines in (("linear", tsvc.LINEAR), ("quadratic", tsvc.QUADRATIC)):
+        made = tsvc.synthetic(tsvc.TARGETS[name], 150, 1.0, np.random.default_rng(1))
+        found = tsvc.errors({key: machines[key] for key in ("svc", "total")}, [made])
+        assert all(error[0] < 12.0 for error in found.values())
+
+
+# -- robust and safe machines --------------------------------------------------------------------
+
+
+def test_robust_tables_are_standardised(robust):
+    tables = robust.tables()
+    shapes = {name: values.shape for name, (values, _) in tables.items()}
+    assert shapes == {"australian": (690, 14), "sonar": (208, 60), "cells": (569, 30)}
+    for values, y in tables.values():
+        np.testing.assert_allclose(values.std(axis=0), 1.0)
+        assert len(np.unique(y)) == 2
+
+
+def test_accuracies_under_noise_are_those_of_draws(robust, make_gaussians):
+    X, y = make_gaussians("diagonal", 40, 3)
+    clf = UncertainSVC(loss="hinge").fit(X.mean, y)
+    by = robust.UnderNoise(0.5)
+    n = 40_000
+    draws = X.mean + 0.5 * np.random.default_rng(0).normal(size=(n, 40, 3))
+    right = clf.predict(draws.reshape(-1, 3)).reshape(n, 40) == y
+    error = 5.0 * np.sqrt(0.25 / n)
+    np.testing.assert_allclose(by.holds(clf, X.mean, y), right.mean(axis=0), atol=error)
+    assert by.noisy(clf, X.mean, y) == pytest.approx(right.mean(), abs=error)
+    share = by.holds(clf, X.mean, y)
+    assert by.safe(clf, X.mean, y) == np.mean(share >= 0.95)
+
+
+def test_noise_does_not_change_the_label_of_a_constant_machine(robust):
+    class Constant:
+        coef_ = np.zeros((1, 2))
+        classes_ = np.array([0, 1])
+
+        def decision_function(self, X):
+            return np.ones(len(X))
+
+    share = robust.UnderNoise(1.0).holds(Constant(), np.zeros((3, 2)), np.array([1, 0, 1]))
+    np.testing.assert_array_equal(share, [1.0, 0.0, 1.0])
+
+
+def test_noise_is_in_training_examples_alone_and_of_the_size_told(robust):
+    values, y = robust.tables()["cells"]
+    [run] = robust.noisy_runs(values, y, 0.3, 1, 0)
+    true = {tuple(row) for row in values}
+    assert all(tuple(row) in true for row in run.X_test)
+    np.testing.assert_allclose(run.X.covariances.variances(), 0.09)
+    _, train, _ = next(robust.splits(y, 1, 0))
+    noise = (run.X.mean - values[train]) / 0.3
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 0.01
+
+
+def test_printed_radius_does_not_keep_the_chance_constraint_and_the_others_do(robust):
+    rows = robust.coverage(*robust.tables()["cells"], 0)
+    radii, normal, worst = np.array([row[1:] for row in rows], dtype=float).T
+    np.testing.assert_allclose(radii, [0.2294, 1.6449, 4.3589], atol=5e-4)
+    # Each holds with the probability Phi(radius) under a normal law.
+    np.testing.assert_allclose(normal, stats.norm.cdf(radii), atol=2e-3)
+    np.testing.assert_allclose(worst, [0.05, 0.7301, 0.95], atol=1e-3)
+
+
+def test_growth_of_sizes_is_their_rank_correlation_with_the_noise(robust):
+    rising = {0.0: np.array([0.1, 0.2]), 0.5: np.array([0.3, 0.3]), 1.0: np.array([0.4, 0.9])}
+    assert robust.growth(rising) == (pytest.approx(1.0), 0.5)  # both of 2 runs rise: 2 / 2^2
+    one_falls = rising | {1.0: np.array([0.4, 0.1])}
+    assert robust.growth(one_falls)[0] == pytest.approx((1.0 - 0.5) / 2)
+
+
+def test_the_safe_machine_may_learn_up_to_the_largest_radius(robust):
+    safe = robust.methods(0.3)["safe"].estimator
+    assert safe.bounds == (0.0, pytest.approx(0.3 * np.sqrt(19.0)))
