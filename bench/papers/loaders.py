@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 FOLDER = Path(__file__).parent / "data"
+UCI = Path(__file__).parents[2] / "tests" / "python" / "data" / "uci"
 
 
 class Digits(NamedTuple):
@@ -46,14 +47,14 @@ class Clips(NamedTuple):
         return Clips([self.frames[row] for row in rows], self.labels[rows])
 
 
-def _lines(name: str) -> Iterator[str]:
-    with gzip.open(FOLDER / name, "rt", encoding="utf-8") as lines:
+def _lines(path: Path) -> Iterator[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from (line.strip() for line in lines)
 
 
 def _time_series(name: str) -> Clips:
     """Read a .ts file: a clip a line, its channels and its label separated by colons."""
-    rows = [line.split(":") for line in _lines(name) if line and line[0] not in "#@"]
+    rows = [line.split(":") for line in _lines(FOLDER / name) if line and line[0] not in "#@"]
     clips = [np.array([np.fromstring(c, sep=",") for c in row[:-1]]).T for row in rows]
     return Clips(clips, np.array([row[-1] for row in rows]))
 
@@ -65,7 +66,9 @@ def speakers() -> tuple[Clips, Clips]:
 
 def hand_movements() -> Clips:
     """Load the Libras movements: position (x, y) and step (dx, dy) in 44 frames, 15 classes."""
-    table = np.array([np.fromstring(line, sep=",") for line in _lines("movement_libras.dat.gz")])
+    table = np.array(
+        [np.fromstring(line, sep=",") for line in _lines(FOLDER / "movement_libras.dat.gz")]
+    )
     places = table[:, :-1].reshape(len(table), 45, 2)
     steps = np.concatenate([places[:, 1:], np.diff(places, axis=1)], axis=2)
     return Clips(list(steps), table[:, -1].astype(int))
@@ -77,11 +80,25 @@ def eeg() -> Clips:
     return Clips(train.frames + test.frames, np.concatenate([train.labels, test.labels]))
 
 
-def ionosphere() -> tuple[Array, NDArray[np.str_]]:
-    """Load 351 radar returns of 33 values, and whether each is good, "g", or bad, "b"."""
-    rows = [line.split(",") for line in _lines("ionosphere.dat.gz")]
+def _values_and_labels(path: Path) -> tuple[Array, NDArray[np.str_]]:
+    rows = [line.split(",") for line in _lines(path)]
     values = np.array([row[:-1] for row in rows], dtype=np.float64)
     return values, np.array([row[-1].strip() for row in rows])
+
+
+def ionosphere() -> tuple[Array, NDArray[np.str_]]:
+    """Load 351 radar returns of 33 values, and whether each is good, "g", or bad, "b"."""
+    return _values_and_labels(FOLDER / "ionosphere.dat.gz")
+
+
+def sonar() -> tuple[Array, NDArray[np.str_]]:
+    """Load 208 sonar returns of 60 values, from a mine, "M", or a rock, "R"."""
+    return _values_and_labels(UCI / "sonar.dat.gz")
+
+
+def australian() -> tuple[Array, NDArray[np.str_]]:
+    """Load 690 applications for credit, 14 values, and whether it was given, "1" or "0"."""
+    return _values_and_labels(UCI / "australian.dat.gz")
 
 
 class Catalogue(NamedTuple):
@@ -96,5 +113,5 @@ class Catalogue(NamedTuple):
 
 def kepler() -> Catalogue:
     """Load the confirmed planets and false positives among the Kepler objects of interest."""
-    header, *rows = csv.reader(_lines("kepler_koi.csv.gz"))
+    header, *rows = csv.reader(_lines(FOLDER / "kepler_koi.csv.gz"))
     return Catalogue(dict(zip(header, np.array(rows).T, strict=True)))

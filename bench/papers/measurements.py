@@ -219,7 +219,9 @@ def score(method: Contestant, run: Run, seed: int) -> float:
         warnings.simplefilter("ignore", ConvergenceWarning)
         views = method.view(run.X, run.X_test)
         for known, asked in views:
-            search = GridSearchCV(method.estimator, dict(method.grid), cv=folds)
+            search = GridSearchCV(
+                method.estimator, dict(method.grid), cv=folds, error_score="raise"
+            )
             if not method.grid and len(views) == 1:
                 return float(method.estimator.fit(known, run.y).score(asked, run.y_test))
             search.fit(known, run.y)

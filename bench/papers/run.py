@@ -11,11 +11,14 @@ import clips
 import eeg
 import kepler
 import kernels
+import losses
 import measurements
 import mnist
 import mnist_all
 import mnist_size
+import robust
 import sampling
+import tsvc
 import wdbc
 from common import Options, format_columns, parser
 
@@ -32,6 +35,9 @@ EXPERIMENTS = {
         sampling,
         kernels,
         measurements,
+        losses,
+        tsvc,
+        robust,
     )
 }
 

@@ -1,5 +1,6 @@
 """What the papers' experiments share: baselines, tests and draws are what they say."""
 
+import csv
 import importlib
 import importlib.util
 import sys
@@ -8,9 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from halosvm import Covariances, EmpiricalBayes, Gaussians, UncertainKernelSVC, UncertainSVC
+from halosvm import (
+    Covariances,
+    EmpiricalBayes,
+    Gaussians,
+    TotalSVC,
+    UncertainKernelSVC,
+    UncertainSVC,
+)
 
 PATH = Path(__file__).parents[2] / "bench" / "papers" / "common.py"
 
@@ -50,6 +61,21 @@ def measurements(load):
     return load("measurements")
 
 
+@pytest.fixture(scope="module")
+def losses(load):
+    return load("losses")
+
+
+@pytest.fixture(scope="module")
+def tsvc(load):
+    return load("tsvc")
+
+
+@pytest.fixture(scope="module")
+def robust(load):
+    return load("robust")
+
+
 @pytest.fixture
 def examples(make_gaussians):
     return make_gaussians("diagonal", 60, 4)
@@ -61,9 +87,14 @@ def test_isotropic_errors_keep_the_total_variance(common, examples):
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "low_rank", "full"])
+@pytest.mark.parametrize("kind", ["diagonal", "low_rank", "full", "of two ranks", "with diagonal"])
 def test_draws_have_the_covariance_of_their_gaussian(common, make_gaussians, kind):
-    X, _ = make_gaussians(kind, 3, 4)
+    X, _ = make_gaussians(kind if kind in ("diagonal", "full") else "low_rank", 3, 4)
+    if kind == "of two ranks":
+        X = Gaussians.concatenate([X[:2], Gaussians(X.mean[2:])])
+    elif kind == "with diagonal":
+        cov = Covariances.low_rank(X.covariances.values, np.full(X.shape, 0.5))
+        X = Gaussians(X.mean, cov=cov)
     n = 40_000
     draws = common.draw(X, n, np.random.default_rng(0)).reshape(n, 3, 4) - X.mean
     for i, true in enumerate(X.covariances.to_full()):
@@ -81,28 +112,6 @@ def test_standardised_covariances_are_those_of_the_scaled_features(common, make_
     change = np.diag(1.0 / X.mean.std(axis=0))
     expected = change @ X.covariances.to_full() @ change
     np.testing.assert_allclose(scaled.covariances.to_full(), expected, atol=1e-12)
-
-
-def test_a_sphere_of_radius_0_is_the_plain_svm(common, examples):
-    X, y = examples
-    certain = Gaussians(X.mean, cov=Covariances.isotropic(np.zeros(len(y)), 4))
-    sphere = common.OptimisticSphereSVC(1.0).fit(certain, y)
-    plain = UncertainSVC(1.0, loss="hinge").fit(X.mean, y)
-    np.testing.assert_allclose(sphere.coef_, plain.coef_, atol=1e-9)
-
-
-def test_a_sphere_lowers_its_own_objective(common, examples):
-    X, y = examples
-    X = common.isotropic(X)
-    radius = np.sqrt(X.covariances.variances()[:, 0])
-
-    def objective(clf):
-        w = clf.coef_[0]
-        deficit = 1.0 - y * (X.mean @ w + clf.intercept_[0]) - radius * np.linalg.norm(w)
-        return 0.5 * w @ w + np.maximum(deficit, 0.0).sum()
-
-    plain = UncertainSVC(1.0, loss="hinge").fit(X.mean, y)
-    assert objective(common.OptimisticSphereSVC(1.0).fit(X, y)) < 0.999 * objective(plain)
 
 
 def test_draws_of_certain_examples_are_the_plain_svm(common, examples):
@@ -137,6 +146,22 @@ def test_the_best_by_validation_is_chosen_run_by_run(common):
         made.right, made.gaps, made.seconds = [np.array([True])] * 2, [0.0] * 2, [0.0] * 2
         scores.append(made)
     np.testing.assert_allclose(common.best_by_validation(scores).score(), [1.9, 1.8])
+
+
+def test_every_experiment_is_registered(load):
+    scripts = {
+        path.stem for path in PATH.parent.glob("*.py") if "def experiment(" in path.read_text()
+    }
+    assert set(load("run").EXPERIMENTS) == scripts
+
+
+def test_a_table_is_read_back_from_its_file(common, tmp_path):
+    options = common.Options(quick=True, output=tmp_path / "new", seed=0)
+    options.table("numbers", ["name, unit", "value"], [["a", 0.1], ["b", 1e-17]])
+    with (tmp_path / "new" / "numbers.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["name, unit", "value"]
+    assert [(name, float(value)) for name, value in rows] == [("a", 0.1), ("b", 1e-17)]
 
 
 # -- kernel machines -----------------------------------------------------------------------------
@@ -274,3 +299,300 @@ def test_cells_are_marked_where_a_difference_is_clear(measurements):
     assert measurements.cell(reference + gain, reference, 0.0).endswith("+")
     assert measurements.cell(reference - gain, reference, 0.0).endswith("-")
     assert measurements.cell(reference + gain * [1, -1, 1], reference, 0.0).endswith(" ")
+
+
+# -- losses --------------------------------------------------------------------------------------
+
+
+def tasks_of_wine(losses, make, factor):
+    return list(make(*losses.binary_tables()["wine"], factor, 2, 0))
+
+
+@pytest.mark.parametrize("make", ["measured", "distributed"])
+def test_errors_told_are_wrong_by_their_factor_and_all_else_is_the_same(losses, make):
+    right, half, learnt = (
+        tasks_of_wine(losses, getattr(losses, make), factor) for factor in (1.0, 0.5, None)
+    )
+    for one, low, own in zip(right, half, learnt, strict=True):
+        variances = one.X.covariances.variances()
+        np.testing.assert_allclose(low.X.covariances.variances(), variances / 4)
+        np.testing.assert_allclose(own.X.covariances.variances(), own.factor**2 * variances)
+        for other in (low, own):
+            np.testing.assert_array_equal(other.X.mean, one.X.mean)
+            np.testing.assert_array_equal(other.points.mean, one.points.mean)
+            np.testing.assert_array_equal(other.y, one.y)
+            np.testing.assert_array_equal(other.y_test, one.y_test)
+    factors = [task.factor for task in learnt]
+    assert factors[0] != factors[1]
+    assert all(0.25 <= factor <= 4.0 for factor in factors)
+
+
+def test_measurements_have_noise_in_all_points_and_distributions_in_those_to_judge_by(losses):
+    values = losses.binary_tables()["wine"][0]
+    true = {tuple(row) for row in values}
+    for made in tasks_of_wine(losses, losses.measured, 1.0):
+        n = len(made.y)
+        np.testing.assert_array_equal(made.points.mean[:n], made.X.mean)
+        assert not any(tuple(row) in true for row in made.points.mean)
+        assert not made.points.covariances.certain
+    scores = []
+    for made in tasks_of_wine(losses, losses.distributed, 1.0):
+        n = len(made.y)
+        assert all(tuple(row) in true for row in made.X.mean)
+        assert made.points.covariances.certain
+        std = np.sqrt(made.X.covariances.variances())
+        scores.append((made.points.mean[:n] - made.X.mean) / std)
+    assert stats.kstest(np.ravel(scores), "norm").pvalue > 0.01
+
+
+def test_images_are_as_certain_as_their_shifts_are_small(losses):
+    digits = losses.digits()._replace(test=losses.digits().test[:20])
+    digits = digits._replace(test_labels=digits.test_labels[:20])
+    [right], [half] = (list(losses.shifted(digits, factor, 1, 0)) for factor in (1.0, 0.5))
+    np.testing.assert_array_equal(half.points.mean, right.points.mean)
+    np.testing.assert_allclose(
+        half.X.covariances.variances(), right.X.covariances.variances() / 4, atol=1e-12
+    )
+    assert right.y.sum() == 25
+    assert len(right.y) == 50
+    assert len(right.points) == 70
+
+
+@pytest.mark.parametrize("kind", ["isotropic", "diagonal", "low_rank", "certain"])
+def test_folds_fit_examples_and_are_judged_by_points_of_others(losses, make_gaussians, kind):
+    X, y = make_gaussians("diagonal" if kind == "certain" else kind, 30, 3)
+    known = X.mean if kind == "certain" else X
+    points = X.mean + 100.0
+    both, labels, folds = losses.with_judges(known, points, y, 0)
+    np.testing.assert_array_equal(labels, np.concatenate([y, y]))
+    means = both if kind == "certain" else both.mean
+    judged_rows = []
+    for fitted, judged in folds:
+        assert fitted.max() < 30 <= judged.min()
+        assert not set(fitted) & set(judged - 30)
+        np.testing.assert_array_equal(means[judged], points[judged - 30])
+        judged_rows.extend(judged - 30)
+        if kind != "certain":
+            assert both.covariances.kind == kind
+            np.testing.assert_allclose(
+                both[fitted].covariances.variances(), X[fitted].covariances.variances()
+            )
+    assert sorted(judged_rows) == list(range(30))
+
+
+def test_learnt_errors_are_chosen_from_multiples_of_those_told_and_none(losses):
+    [made, _] = tasks_of_wine(losses, losses.measured, 1.0)
+    seen = losses.scaled(losses.given)(made.X, made.points)
+    variances = made.X.covariances.variances()
+    assert losses.SCALES[0] == 0.0
+    for scale, (known, asked) in zip(losses.SCALES, seen, strict=True):
+        np.testing.assert_allclose(known.covariances.variances(), scale**2 * variances)
+        np.testing.assert_array_equal(asked, made.points.mean)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_points_of_the_test_do_not_choose(losses):
+    [made, _] = tasks_of_wine(losses, losses.measured, 1.0)
+    n, plain = len(made.y), UncertainSVC(loss="hinge", n_threads=1)
+
+    def views(X, Z):
+        # Nothing can be learnt from zeros; the points of the test say the opposite.
+        asked = np.concatenate([Z.mean[:n], np.zeros_like(Z.mean[n:])])
+        return [(X.mean, Z.mean), (np.zeros(X.shape), asked)]
+
+    method = losses.Contestant("", views, plain, {"C": (0.1,)})
+    one = losses.Contestant("", losses.ignored, plain, {"C": (0.1,)})
+    assert losses.score(method, made, 0) == losses.score(one, made, 0) > 0.6
+
+
+def test_the_best_case_is_the_linear_total_machine(losses):
+    [made, _] = tasks_of_wine(losses, losses.measured, 0.5)
+    best = losses.contestants()["best_case"].estimator.fit(made.X, made.y)
+    total = TotalSVC(n_threads=1).fit(made.X, made.y)
+    np.testing.assert_array_equal(total.coef_, best.coef_)
+
+
+def test_the_scale_found_is_compared_with_the_true_one(losses, monkeypatch):
+    [made, _] = tasks_of_wine(losses, losses.measured, 0.5)
+
+    class Found:
+        scale = 3.0
+        validation_losses = np.array([1.0])
+
+    monkeypatch.setattr(losses, "calibrate_scale", lambda *_args, **_options: Found)
+    accuracy, scale = losses.calibrated(made, 0)
+    assert scale == 1.5
+    clf = UncertainSVC(0.01, error_scale=3.0).fit(made.X, made.y)
+    assert accuracy == clf.score(made.points.mean[len(made.y) :], made.y_test)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_loss_does_better_than_chance_where_errors_are_small(losses, monkeypatch):
+    monkeypatch.setattr(losses, "SIZE", 0.1)
+    methods = losses.contestants()
+    tasks = {
+        name: tasks_of_wine(losses, losses.measured, factor)[:1]
+        for name, factor in (("right", 1.0), ("learnt", None))
+    }
+    found = losses.compare(methods, tasks)
+    assert set(found.columns["right"]) == set(methods) - {"calibrated"}
+    assert set(found.columns["learnt"]) == set(methods)
+    assert all(value[0] > 0.8 for column in found.columns.values() for value in column.values())
+    assert found.scales.shape == (1,)
+
+
+# -- total support vector machines ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "outside"),
+    [("linear", [[0.0, 1.0]], [[1.0, 0.0]]), ("quadratic", [[1.0, -2.8]], [[1.0, -2.9]])],
+)
+def test_targets_are_those_of_the_paper(tsvc, name, inside, outside):
+    target = tsvc.TARGETS[name]
+    assert target(np.array(inside)) < 0 < target(np.array(outside))
+
+
+def test_outliers_are_a_tenth_of_the_points(tsvc):
+    for number in range(20):
+        made = tsvc.synthetic(tsvc.circle, 100, 1.0, np.random.default_rng(number))
+        radii = np.sqrt(made.X.covariances.variances()[:, 0])
+        assert ((radii >= 0.1) & (radii <= 2.0)).all()
+        assert 0 < (radii > 0.8).sum() <= 10
+
+
+def test_outliers_are_among_the_fifth_nearest_to_the_boundary(tsvc, monkeypatch):
+    monkeypatch.setattr(tsvc, "USUAL", (1e-9, 2e-9))
+    monkeypatch.setattr(tsvc, "OUTLYING", (1e-7, 2e-7))
+    made = tsvc.synthetic(tsvc.circle, 100, 1.0, np.random.default_rng(0))
+    outlying = np.flatnonzero(made.X.covariances.variances()[:, 0] > 1e-15)
+    near = np.argsort(np.abs(tsvc.circle(made.X.mean)))[:20]
+    assert len(outlying) == 10
+    assert set(outlying) < set(near)
+
+
+def test_sigma_read_as_a_variance_has_its_root_as_radius(tsvc):
+    std, variance = (
+        tsvc.synthetic(tsvc.line, 30, power, np.random.default_rng(0)) for power in (1.0, 0.5)
+    )
+    np.testing.assert_allclose(
+        variance.X.covariances.variances(), np.sqrt(std.X.covariances.variances())
+    )
+    np.testing.assert_array_equal(std.y, variance.y)
+
+
+def test_test_points_have_no_noise(tsvc):
+    made = tsvc.synthetic(tsvc.line, 20, 1.0, np.random.default_rng(0))
+    assert np.abs(made.X_test).max() <= 5.0
+    np.testing.assert_array_equal(made.y_test, made.X_test[:, 0] > made.X_test[:, 1])
+
+
+def test_digits_that_are_not_turned_are_the_first_and_the_last(tsvc, monkeypatch):
+    monkeypatch.setattr(tsvc, "TURN", 0.0)
+    made = tsvc.turned_digits(100, np.random.default_rng(0))
+    images, digit = load_digits(return_X_y=True)
+    scaler = StandardScaler().fit(images[:100])
+    np.testing.assert_allclose(made.X.mean, scaler.transform(images[:100]), atol=1e-12)
+    np.testing.assert_allclose(made.X_test, scaler.transform(images[-1000:]), atol=1e-12)
+    np.testing.assert_array_equal(made.y_test, digit[-1000:] % 2 == 1)
+
+
+def test_without_errors_the_quadratic_machines_agree(tsvc):
+    made = tsvc.synthetic(tsvc.circle, 50, 1.0, np.random.default_rng(0))
+    plain = tsvc.QUADRATIC["svc"].estimator
+    plain = clone(plain).set_params(C=0.1, tol=1e-8).fit(made.X, made.y)
+    total = clone(tsvc.QUADRATIC["total"].estimator).set_params(C=0.1, radius=0.0)
+    total.fit(made.X, made.y)
+    expected = plain.decision_function(made.X_test)
+    # (x'z)^2 has no linear term.
+    np.testing.assert_allclose(plain.decision_function(-made.X_test), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        total.decision_function(made.X_test), expected, atol=1e-4 * np.abs(expected).max()
+    )
+
+
+def test_errors_stand_beside_those_of_the_paper(tsvc):
+    block = next(block for block in tsvc.blocks() if block.name == "linear")
+    plain, better = np.array([8.0, 9.0, 10.0]), np.array([6.0, 7.5, 8.0])
+    found = {n: {"svc": plain, "total": better, "ball": plain} for n in block.sizes}
+    row = tsvc.format_block(block, found).splitlines()[2 + len(block.sizes)].split("  ")
+    cells = {cell.strip() for cell in row}
+    p = stats.ttest_rel(better, plain).pvalue
+    assert {"20", "7.17 +- 0.60", "6.1", "-1.83", f"{p:.2g}", "better"} <= cells
+
+
+def test_machines_learn_the_targets_from_many_points(tsvc):
+    for name, machines in (("linear", tsvc.LINEAR), ("quadratic", tsvc.QUADRATIC)):
+        made = tsvc.synthetic(tsvc.TARGETS[name], 150, 1.0, np.random.default_rng(1))
+        found = tsvc.errors({key: machines[key] for key in ("svc", "total")}, [made])
+        assert all(error[0] < 12.0 for error in found.values())
+
+
+# -- robust and safe machines --------------------------------------------------------------------
+
+
+def test_robust_tables_are_standardised(robust):
+    tables = robust.tables()
+    shapes = {name: values.shape for name, (values, _) in tables.items()}
+    assert shapes == {"australian": (690, 14), "sonar": (208, 60), "cells": (569, 30)}
+    for values, y in tables.values():
+        np.testing.assert_allclose(values.std(axis=0), 1.0)
+        assert len(np.unique(y)) == 2
+
+
+def test_accuracies_under_noise_are_those_of_draws(robust, make_gaussians):
+    X, y = make_gaussians("diagonal", 40, 3)
+    clf = UncertainSVC(loss="hinge").fit(X.mean, y)
+    by = robust.UnderNoise(0.5)
+    n = 40_000
+    draws = X.mean + 0.5 * np.random.default_rng(0).normal(size=(n, 40, 3))
+    right = clf.predict(draws.reshape(-1, 3)).reshape(n, 40) == y
+    error = 5.0 * np.sqrt(0.25 / n)
+    np.testing.assert_allclose(by.holds(clf, X.mean, y), right.mean(axis=0), atol=error)
+    assert by.noisy(clf, X.mean, y) == pytest.approx(right.mean(), abs=error)
+    share = by.holds(clf, X.mean, y)
+    assert by.safe(clf, X.mean, y) == np.mean(share >= 0.95)
+
+
+def test_noise_does_not_change_the_label_of_a_constant_machine(robust):
+    class Constant:
+        coef_ = np.zeros((1, 2))
+        classes_ = np.array([0, 1])
+
+        def decision_function(self, X):
+            return np.ones(len(X))
+
+    share = robust.UnderNoise(1.0).holds(Constant(), np.zeros((3, 2)), np.array([1, 0, 1]))
+    np.testing.assert_array_equal(share, [1.0, 0.0, 1.0])
+
+
+def test_noise_is_in_training_examples_alone_and_of_the_size_told(robust):
+    values, y = robust.tables()["cells"]
+    [run] = robust.noisy_runs(values, y, 0.3, 1, 0)
+    true = {tuple(row) for row in values}
+    assert all(tuple(row) in true for row in run.X_test)
+    np.testing.assert_allclose(run.X.covariances.variances(), 0.09)
+    _, train, _ = next(robust.splits(y, 1, 0))
+    noise = (run.X.mean - values[train]) / 0.3
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 0.01
+
+
+def test_printed_radius_does_not_keep_the_chance_constraint_and_the_others_do(robust):
+    rows = robust.coverage(*robust.tables()["cells"], 0)
+    radii, normal, worst = np.array([row[1:] for row in rows], dtype=float).T
+    np.testing.assert_allclose(radii, [0.2294, 1.6449, 4.3589], atol=5e-4)
+    # Each holds with the probability Phi(radius) under a normal law.
+    np.testing.assert_allclose(normal, stats.norm.cdf(radii), atol=2e-3)
+    np.testing.assert_allclose(worst, [0.05, 0.7301, 0.95], atol=1e-3)
+
+
+def test_growth_of_sizes_is_their_rank_correlation_with_the_noise(robust):
+    rising = {0.0: np.array([0.1, 0.2]), 0.5: np.array([0.3, 0.3]), 1.0: np.array([0.4, 0.9])}
+    assert robust.growth(rising) == (pytest.approx(1.0), 0.5)  # both of 2 runs rise: 2 / 2^2
+    one_falls = rising | {1.0: np.array([0.4, 0.1])}
+    assert robust.growth(one_falls)[0] == pytest.approx((1.0 - 0.5) / 2)
+
+
+def test_the_safe_machine_may_learn_up_to_the_largest_radius(robust):
+    safe = robust.methods(0.3)["safe"].estimator
+    assert safe.bounds == (0.0, pytest.approx(0.3 * np.sqrt(19.0)))
