@@ -87,7 +87,7 @@ class LocalObjective final : public Objective {
 
   /// The dual bound D <= J* for each problem, from the value and gradient \p at of this objective, or of a \ref
   /// smoothed one, at (W, its exact intercept), with theta = psi_m and phi = psi_s (spec A.8, K.0b):
-  ///     D = sum_i c_i [psi_i + theta_i (margin - m_i) - phi_i s_i] - |lam w - grad_w J|^2 / (2 lam),
+  ///     D = sum_i c_i [psi_i + theta_i (offset_i - m_i) - phi_i s_i] - |lam w - grad_w J|^2 / (2 lam),
   /// with the gradient for means seen from \p centre: what is left of dJ/db then does no harm far from the origin.
   Vector dual_bound(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const;
 

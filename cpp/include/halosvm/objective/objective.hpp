@@ -13,13 +13,13 @@ namespace halosvm {
 class LocalObjective;
 
 /// Value and gradient of J, and the parts of a dual bound, one row or entry for each problem. All are sums over
-/// examples. With theta = psi_m, phi = psi_s the affine minorant of psi that touches it at (m, s) is at m = margin,
+/// examples. With theta = psi_m, phi = psi_s the affine minorant of psi that touches it at (m, s) is at m = offset,
 /// s = 0 what is summed here as the dual (spec K.0b).
 struct Evaluation {
   Vector value;
   Vector slope;          ///< sum_i c_i |theta_i|
   Vector square;         ///< sum_i c_i (theta_i^2 + phi_i^2)
-  Vector dual;           ///< sum_i c_i [psi_i + theta_i (margin - m_i) - phi_i s_i]
+  Vector dual;           ///< sum_i c_i [psi_i + theta_i (offset_i - m_i) - phi_i s_i]
   Vector dual_positive;  ///< the part of the examples with y theta > 0
   Vector dual_size;      ///< the same with absolute values of the terms, for rounding
   Vector curvature;      ///< sum_i c_i psi_s / s
