@@ -866,3 +866,18 @@ def test_status_tells_that_the_tolerance_is_met(make_gaussians, solver):
     clf = make(C=0.05, tol=0.1, solver=solver).fit(X, y)
     assert clf.suboptimality_ <= 0.1
     assert "within the tolerance" in clf.status_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["lbfgs", "auto"])
+def test_a_warm_start_may_find_some_classes_at_rest(solver):
+    y = np.arange(300) % 3
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 6)) + 3.2 * np.eye(3, 6)[y]
+        std = rng.lognormal(-0.3, 1.0, (300, 6))
+        clf = UncertainSVC(solver=solver, warm_start=True, n_threads=1).fit(X, y, X_std=std)
+        for tol in (1e-7, 1e-8, 1e-9, 1e-10):
+            before = clf.objective_
+            clf.set_params(tol=tol).fit(X, y, X_std=std)
+            assert (clf.objective_ <= before * (1 + 1e-12)).all()
