@@ -128,7 +128,7 @@ Result nothing(const LocalObjective& objective, const LinearModel& start) {
 /// dimensions as all spreads together, so that it can leave some of them behind.
 bool has_kinks(const LocalObjective& objective) {
   if (!supports_interior_point(objective)) return false;
-  if (objective.all_certain() || objective.loss()->traits().shift != 0.0) return true;
+  if (objective.kinked_everywhere()) return true;
   const Factors* factors = objective.data().covariances().factors();
   if (factors == nullptr) return false;
   return total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
+from halosvm import _core
 from halosvm.checks.estimator import read_targets
 from halosvm.checks.frames import require_equal_names
 from halosvm.checks.parameters import require_count, require_number
@@ -23,12 +24,7 @@ from halosvm.linear import validation as judges
 from halosvm.linear.box_descent import descend_in_box
 from halosvm.linear.linear_fit import Settings, fit_linear
 from halosvm.linear.smoothed_robust import smoothed_hinge
-from halosvm.reference import (
-    expected_hinge,
-    hessian_vector,
-    spread_squared,
-    weighted_product,
-)
+from halosvm.reference import hessian_vector, spread_squared, weighted_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -281,7 +277,7 @@ def scale_hypergradient(
     c = np.ones(len(y)) if weights is None else weights
     lam, c = 1.0 / (C * c.sum()), c / c.sum()
     m, s = 1.0 - y * (X.mean @ w + b), np.sqrt(spread_squared(X.covariances, w))
-    curve = expected_hinge(m, s)[2]
+    curve = _core.evaluate_loss("expected_hinge", m, s)[2]
     z = np.divide(m, s, out=np.zeros_like(m), where=curve > 0.0)
     along_x = c * y * curve * s * z
     mixed = along_x @ X.mean + weighted_product(X.covariances, c * (1.0 + z**2) * curve, w)

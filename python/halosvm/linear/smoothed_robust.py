@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import ndtr
+
+from halosvm import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,9 +34,8 @@ BEND = 0.01
 
 def smoothed_hinge(m: Array) -> tuple[Array, Array, Array]:
     """Return E max(0, m + FLOOR Z) and its first two derivatives."""
-    z = m / FLOOR
-    slope, density = ndtr(z), np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
-    return m * slope + FLOOR * density, slope, density / FLOOR
+    # of the expected hinge with that spread, whose second derivative by m is psi_s/s
+    return _core.evaluate_loss("expected_hinge", m, np.full(len(m), FLOOR))
 
 
 class SmoothedRobust:

@@ -143,9 +143,10 @@ def test_several_classes_weights_and_predictions_are_there():
 def test_solvers_find_one_optimum(solver, make_gaussians):
     X, y = make_gaussians("diagonal", n=200, d=4, gap=2.0, scale=0.2)
     best = UncertainSVC(loss="worst_case", radius=0.5).fit(X, y).objective_
+    options = {"loss": "worst_case", "radius": 0.5, "random_state": 0, "max_iter": 3000}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = UncertainSVC(loss="worst_case", radius=0.5, solver=solver, max_iter=300).fit(X, y)
+        clf = UncertainSVC(solver=solver, **options).fit(X, y)
     assert best <= clf.objective_ * (1 + 1e-6)
-    assert clf.objective_ <= best * (1.02 if solver == "sgd" else 1.0001)
+    assert clf.objective_ <= best * (1.01 if solver == "sgd" else 1.0001)
     assert clf.objective_ / (1 + clf.suboptimality_) <= best * (1 + 1e-12)

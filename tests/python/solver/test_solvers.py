@@ -379,3 +379,14 @@ def test_lower_bound_is_never_above_the_optimum(bracket, solve, solver, toleranc
     rounding = 1e-15 * (1 + np.abs(result["coef"][0]) @ np.abs(X.mean).max(axis=0))
     assert low - rounding <= objective
     assert objective / (1 + suboptimality) <= high * (1 + 1e-8) + rounding
+
+
+def test_proofs_of_a_minimum_at_zero_keep_to_the_iterations_that_are_allowed(solve):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    X = Gaussians(rng.normal(size=(400, 3)) + 0.3 * y[:, None], std=np.full((400, 3), 3.0))
+    passes = []
+    result = solve(X, y, "lbfgs", max_iterations=1, report=lambda *_: passes.append(1))
+    assert result["steps"] <= 1
+    assert len(passes) <= 1
+    assert result["suboptimality"][0] > 1e-6

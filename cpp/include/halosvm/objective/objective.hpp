@@ -52,6 +52,9 @@ class Objective {
   /// Whether no example has a spread: the loss ignores covariances, or there are none.
   virtual bool all_certain() const = 0;
 
+  /// Whether J has kinks at many w, and not only where spreads vanish.
+  bool kinked_everywhere() const { return loss()->traits().kinked && (all_certain() || loss()->traits().shift != 0.0); }
+
   /// Value and gradient in one pass over the data (spec A.3), with sqrt(s^2 + floor^2) in place of s if the loss has a
   /// kink (spec A.7). \param W n_problems x n_features. \param b n_problems.
   virtual void evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const = 0;

@@ -44,8 +44,7 @@ class Lbfgs {
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
       walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
-    const bool everywhere = objective.all_certain() || objective.loss()->traits().shift != 0.0;
-    floor_ = has_kinks_ && everywhere ? 1.0 : 0.0;
+    floor_ = objective.kinked_everywhere() ? 1.0 : 0.0;
   }
 
   /// Takes \p scale times a matrix as model of the Hessian of problem k.
@@ -374,8 +373,8 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
 /// A run that starts from the solution for some of the rows, with their Hessian as its model.
 Lbfgs prepared(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                const BatchSettings& settings) {
-  const bool everywhere = objective.all_certain() || objective.loss()->traits().shift != 0.0;
-  const std::vector<Index> rows = everywhere ? std::vector<Index>() : sample_rows(objective);
+  const bool whole = objective.all_certain() || objective.kinked_everywhere();
+  const std::vector<Index> rows = whole ? std::vector<Index>() : sample_rows(objective);
   if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
   const LocalObjective sample = objective.sampled(rows);
   BatchSettings rough;
