@@ -10,6 +10,9 @@
 
 namespace halosvm::kernels {
 
+/// A difference below this part of what it is taken from has lost too many digits: more than sixteen bits of 53.
+inline constexpr double lost = 0x1p-16;
+
 /// One of the two batches of a Gram matrix, and how its numbers are scaled.
 class Side {
  public:

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-namespace halosvm::kernels {
+namespace halosvm::linalg {
 
-Eigen::MatrixXd pivoted_factor(const Eigen::Ref<const Eigen::MatrixXd>& S) {
+Eigen::MatrixXd pivoted_cholesky(const Eigen::Ref<const Eigen::MatrixXd>& S) {
   const Index d = S.rows();
   const double rounding = 4.0 * static_cast<double>(d) * std::numeric_limits<double>::epsilon();
   Eigen::MatrixXd F = Eigen::MatrixXd::Zero(d, d);
@@ -33,4 +33,4 @@ Eigen::MatrixXd pivoted_factor(const Eigen::Ref<const Eigen::MatrixXd>& S) {
   return F;
 }
 
-}  // namespace halosvm::kernels
+}  // namespace halosvm::linalg

@@ -4,15 +4,12 @@
 
 #include "halosvm/core/types.hpp"
 
-namespace halosvm::kernels {
-
-/// A difference below this part of what it is taken from has lost too many digits: more than sixteen bits of 53.
-inline constexpr double lost = 0x1p-16;
+namespace halosvm::linalg {
 
 /// Returns F with F F' = S, d x rank, by Cholesky's method, the largest pivot first. A pivot that is no more than the
 /// rounding of what was taken from it counts as 0: however large an S of low rank is, so many columns does F have. Each
 /// entry of F F' is that of S up to roundings of sqrt(S_kk S_ll), for small k and l beside large ones too.
 /// \param S positive semi-definite but for rounding; only its lower triangle is read.
-Eigen::MatrixXd pivoted_factor(const Eigen::Ref<const Eigen::MatrixXd>& S);
+Eigen::MatrixXd pivoted_cholesky(const Eigen::Ref<const Eigen::MatrixXd>& S);
 
-}  // namespace halosvm::kernels
+}  // namespace halosvm::linalg

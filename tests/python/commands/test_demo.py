@@ -1,7 +1,9 @@
 """The demo: how variances arise, and that its table holds what independent code computes."""
 
 import io
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -314,3 +316,16 @@ def test_progress_on_a_terminal_stays_on_one_line_and_is_wiped():
     assert max(len(step) for step in steps) <= 79
     assert not steps[-2].strip()
     assert not steps[-1]
+
+
+@pytest.mark.parametrize("name", ["figure", "figure.png", "of v1.2"])
+def test_figure_is_where_the_demo_says(monkeypatch, capsys, tmp_path, name):
+    pytest.importorskip("matplotlib")
+    for part in ("introduction", "format_table", "format_conclusions"):
+        monkeypatch.setattr(demo, part, lambda _: "")
+    monkeypatch.setattr(demo, "run", lambda *_: [])
+    monkeypatch.setattr(demo, "draw", lambda _, __, path: Path(path).touch())
+    demo.main(None, str(tmp_path / name))
+    said = re.search("The figure is in (.*)", capsys.readouterr().out)[1]
+    assert said == str(tmp_path / (name if name.endswith(".png") else f"{name}.png"))
+    assert (tmp_path / said).exists()

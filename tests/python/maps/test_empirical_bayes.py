@@ -443,3 +443,16 @@ def test_passes_that_are_used_up_are_told_and_failed_fits_change_nothing():
     assert vars(eb) == before
     with pytest.raises(NotFittedError):
         EmpiricalBayes().transform(X)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_posteriors_are_measurements_that_it_takes_itself(seed):
+    # Errors and true values each fill few dimensions: in the others nothing but rounding is left.
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 12))
+    errors = Covariances.low_rank(0.3 * rng.normal(size=(200, 12, 2)))
+    model = EmpiricalBayes().fit(Gaussians(truth, cov=errors))
+    posterior = model.transform(Gaussians(truth, cov=errors))
+    for matrix in posterior.covariances.to_full():
+        assert np.linalg.eigvalsh(matrix)[0] >= -1e-14 * np.abs(matrix).max()
+    assert len(model.transform(posterior)) == 200

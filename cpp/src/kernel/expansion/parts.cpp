@@ -22,7 +22,7 @@ void Parts::load(const Block& block, Index i) {
 
 void Parts::factor_matrix() {
   if (matrix.size() == 0) return;
-  F = pivoted_factor(matrix);
+  F = linalg::pivoted_cholesky(matrix);
   matrix.resize(0, 0);
 }
 

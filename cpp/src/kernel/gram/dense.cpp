@@ -38,7 +38,7 @@ class FactoredPair {
     } else {
       a_ += block.variance.row(row).transpose();
     }
-    if (block.matrix.rows() > 0) append(pivoted_factor(block.matrix.middleRows(row * d, d)));
+    if (block.matrix.rows() > 0) append(linalg::pivoted_cholesky(block.matrix.middleRows(row * d, d)));
     for (Index a = 0; a < block.rank; ++a) append(block.factor.row(a * block.mean.rows() + row).transpose());
   }
 

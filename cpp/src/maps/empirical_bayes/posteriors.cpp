@@ -3,6 +3,8 @@
 #include "maps/empirical_bayes/expectation.hpp"
 #include "maps/empirical_bayes/latent.hpp"
 
+#include "linalg/pivoted_cholesky.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -143,7 +145,10 @@ class LatentWriter {
 class FactorisedWriter {
  public:
   explicit FactorisedWriter(const Pass& pass) : pass_(pass) {
-    for (Index k = 0; k < pass.k(); ++k) covariances_.push_back(pass.population.covariance(k));
+    for (Index k = 0; k < pass.k(); ++k) {
+      covariances_.push_back(pass.population.covariance(k));
+      if (pass.target.matrices != nullptr) roots_.push_back(linalg::pivoted_cholesky(covariances_.back()));
+    }
     cells_.resize(covariances_.size());
     scratch_.resize(pass.data.noise.scratch_size(1));
     errors_.resize(pass.d(), pass.d());
@@ -164,6 +169,7 @@ class FactorisedWriter {
     for (Index i = 0; i < p; ++i) {
       for (Index j = 0; j < p; ++j) S_(i, j) = errors_(present(i), present(j));
     }
+    if (pass_.target.matrices != nullptr) S_root_ = linalg::pivoted_cholesky(S_);
     for (Index k = 0; k < pass_.k(); ++k) prepare_component(k);
   }
 
@@ -222,7 +228,13 @@ class FactorisedWriter {
     cell.precision.resize(p, p);
     multiply_small(root_.transpose(), root_, cell.precision);
     if (pass_.target.matrices == nullptr) return;
-    // Joseph's form, B = A V A' + K S K', A = I - K R; where a value is there, the row of A is that of S T^-1.
+    if (p == 0) {  // nothing was measured: to the last bit the population's
+      cell.covariance = V;
+      return;
+    }
+    // Joseph's form, B = A V A' + K S K', A = I - K R, as products of factors with themselves: nearly 0, too, they have
+    // no negative eigenvalue but for rounding of their own size. Where a value is there, the row of A is that of S
+    // T^-1.
     gain_.resize(d, p);
     multiply_small(cell.cross, cell.precision, gain_);
     rest_.resize(p, p);
@@ -234,12 +246,13 @@ class FactorisedWriter {
       for (Index j = 0; j < p; ++j) A_(present(i), present(j)) = rest_(i, j);
     }
     cell.covariance.resize(d, d);
-    product_.resize(d, d);
-    multiply_small(A_, V, product_);
-    multiply_small(product_, A_.transpose(), cell.covariance);
-    product_.resize(d, p);
-    multiply_small(gain_, S_, product_);
-    multiply_small(product_, gain_.transpose(), cell.covariance, true);
+    const Eigen::MatrixXd& root = roots_[static_cast<std::size_t>(k)];
+    product_.resize(d, root.cols());
+    multiply_small(A_, root, product_);
+    multiply_small(product_, product_.transpose(), cell.covariance);
+    product_.resize(d, S_root_.cols());
+    multiply_small(gain_, S_root_, product_);
+    multiply_small(product_, product_.transpose(), cell.covariance, true);
     cell.covariance = (0.5 * (cell.covariance + cell.covariance.transpose())).eval();
   }
 
@@ -259,6 +272,8 @@ class FactorisedWriter {
 
   Pass pass_;
   std::vector<Matrix> covariances_;
+  std::vector<Eigen::MatrixXd> roots_;  ///< of the covariances
+  Eigen::MatrixXd S_root_;
   std::vector<Cell> cells_;
   std::vector<Index> present_;
   Vector x_, residual_, pull_, mean_, apart_, scratch_;

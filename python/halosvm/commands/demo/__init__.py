@@ -70,8 +70,9 @@ def main(setup: Setup, output: str) -> None:
     print(format_table(situations))
     print(f"\n{format_conclusions(situations)}")
     try:
-        draw(situations, setup, output)
-        print(f"\nThe figure is in {output}")
+        path = output if output.endswith(".png") else f"{output}.png"
+        draw(situations, setup, path)
+        print(f"\nThe figure is in {path}")
     except ImportError:
         print("\nFor a figure of this, install matplotlib: python -m pip install matplotlib")
     print("Your own table next: halosvm train your_table.csv --label COLUMN --errors measurement")
