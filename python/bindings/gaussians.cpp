@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace halosvm::bindings {
@@ -74,6 +75,22 @@ PyMixtures mixtures(const PyGaussians& components, const py::array_t<Index, py::
   return {Mixtures(components.view, offsets.data(), n_samples, weights.data()), std::move(owners)};
 }
 
+/// sum_i a_i S_i w.
+Matrix weighted_product(const PyCovariances& self, const Vector& a, const Matrix& w) {
+  constexpr Index block = 256;
+  const Covariances& covariances = *self.view;
+  check::same_size("a", a.size(), "covariances", covariances.n_samples(), "rows");
+  check::same_size("w", w.cols(), "covariances", covariances.n_features(), "features");
+  const py::gil_scoped_release release;
+  Matrix sum = Matrix::Zero(1, w.cols());
+  Vector scratch(covariances.scratch_size({block, 1}));
+  for (Index begin = 0; begin < a.size(); begin += block) {
+    const Index count = std::min(block, a.size() - begin);
+    covariances.add_weighted_products({begin, count}, a.segment(begin, count).transpose(), w, sum, scratch.data());
+  }
+  return sum;
+}
+
 }  // namespace
 
 void bind_gaussians(py::module_& module) {
@@ -87,6 +104,7 @@ void bind_gaussians(py::module_& module) {
       .def_property_readonly("kind", [](const PyCovariances& self) { return self.view->kind(); })
       .def_property_readonly("n_samples", [](const PyCovariances& self) { return self.view->n_samples(); })
       .def_property_readonly("n_features", [](const PyCovariances& self) { return self.view->n_features(); })
+      .def("weighted_product", &weighted_product, py::arg("a"), py::arg("w"))
       .def(
           "check",
           [](const PyCovariances& self, const std::string& argument) {

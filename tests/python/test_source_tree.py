@@ -97,3 +97,16 @@ def test_solvers_run_in_one_place():
         if measured not in path.parents and call.search(path.read_text(encoding="utf-8"))
     }
     assert users == {PACKAGE / "linear" / "linear_fit.py"}
+
+
+def test_the_reference_stays_an_oracle_that_the_package_does_not_lean_on():
+    imports = re.compile(
+        r"^(from halosvm\.reference|from halosvm import .*\breference\b)", re.MULTILINE
+    )
+    measured = PACKAGE / "commands" / "benchmark"  # of which it is a rival
+    users = {
+        path
+        for path in PACKAGE.rglob("*.py")
+        if measured not in path.parents and imports.search(path.read_text(encoding="utf-8"))
+    }
+    assert users == {PACKAGE / "__init__.py"}

@@ -22,9 +22,8 @@ from halosvm.core.user_warning import warn_user
 from halosvm.gaussians.gaussians import as_gaussians
 from halosvm.linear import validation as judges
 from halosvm.linear.box_descent import descend_in_box
-from halosvm.linear.linear_fit import Settings, fit_linear
+from halosvm.linear.linear_fit import Settings, fit_linear, hessian_product
 from halosvm.linear.smoothed_robust import smoothed_hinge
-from halosvm.reference import hessian_vector, spread_squared, weighted_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -275,16 +274,20 @@ def scale_hypergradient(
     with H in the coordinates w o unit.
     """
     c = np.ones(len(y)) if weights is None else weights
-    lam, c = 1.0 / (C * c.sum()), c / c.sum()
-    m, s = 1.0 - y * (X.mean @ w + b), np.sqrt(spread_squared(X.covariances, w))
+    c = c / c.sum()
+    covariances = X.covariances.core_view()
+    m, s = 1.0 - y * (X.mean @ w + b), _core.decision_std(covariances, w[np.newaxis], 0)[:, 0]
     curve = _core.evaluate_loss("expected_hinge", m, s)[2]
     z = np.divide(m, s, out=np.zeros_like(m), where=curve > 0.0)
     along_x = c * y * curve * s * z
-    mixed = along_x @ X.mean + weighted_product(X.covariances, c * (1.0 + z**2) * curve, w)
+    mixed = along_x @ X.mean
+    mixed = mixed + covariances.weighted_product(c * (1.0 + z**2) * curve, w[np.newaxis])[0]
+    settings = Settings(C, "auto", 1.0, 1, bool(fit_intercept), None)
+    bend = hessian_product(X, (y > 0.0).astype(np.int16), weights, settings, (w, float(b)))
 
     def product(v: Array) -> Array:
         v = np.ravel(v) / unit
-        by_w, by_b = hessian_vector(X, y, w, b, v[:-1], v[-1] * fit_intercept, lam, c)
+        by_w, by_b = bend(v[:-1], v[-1] * fit_intercept)
         # a shift for what data do not determine, as an intercept that no example bends
         return np.append(by_w, by_b if fit_intercept else v[-1]) / unit + 1e-12 * v * unit
 

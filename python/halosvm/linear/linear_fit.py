@@ -19,7 +19,7 @@ from halosvm.checks.parameters import require_count, require_number, thread_coun
 from halosvm.core.user_warning import warn_user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -171,6 +171,28 @@ def fit_linear(
     result = _minimize(objective, n_problems, data.shape[1], settings, start, restarts)
     _complain(result, settings.tol, _least_at_zero(result, classes))
     return result
+
+
+def hessian_product(
+    data: Gaussians,
+    codes: NDArray[np.int16],
+    weights: Array | None,
+    settings: Settings,
+    model: tuple[Array, float],
+) -> Callable[[Array, float], tuple[Array, float]]:
+    """Return the product with the Hessian of the objective of two classes, at a model.
+
+    It takes and returns what belongs to the coefficients and to the intercept.
+    """
+    lam = _lambda_of(settings.C, len(data), weights)
+    objective = _objective(data, codes, 1, weights, lam, settings)
+    W, b = model[0][np.newaxis], np.array([model[1]])
+
+    def product(v: Array, v0: float) -> tuple[Array, float]:
+        by_w, by_b = objective.hessian_vector(W, b, v[np.newaxis], np.array([v0]))
+        return by_w[0], float(by_b[0])
+
+    return product
 
 
 @dataclass(frozen=True, eq=False)
