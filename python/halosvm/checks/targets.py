@@ -41,6 +41,17 @@ def read_weights(sample_weight: Any) -> Any:
     return weights if weights.ndim else float(weights)
 
 
+def weight_of_each(sample_weight: Any, n_samples: int) -> Array:
+    """Return one weight >= 0 for each example."""
+    like = np.empty((n_samples, 1))
+    weights: Array = _check_sample_weight(sample_weight, like, dtype=np.float64)
+    bad = np.flatnonzero(~(weights >= 0))
+    if bad.size:
+        row = bad[0]
+        raise ValueError(f"sample_weight row {row} is {weights[row]:g}; a weight must be >= 0")
+    return weights
+
+
 def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
     """Return the sorted classes and each label's place among them, with little extra memory."""
     try:
@@ -88,11 +99,7 @@ def raw_weights(
     """Return the sample weights with class weights multiplied in, or None if all are 1."""
     weights: Array | None = None
     if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, codes[:, None], dtype=np.float64)
-        bad = np.flatnonzero(~(weights >= 0))
-        if bad.size:
-            row = bad[0]
-            raise ValueError(f"sample_weight row {row} is {weights[row]:g}; a weight must be >= 0")
+        weights = weight_of_each(sample_weight, len(codes))
         _require_weight(classes, codes, weights, "sample_weight")
     if class_weight is None:
         return weights

@@ -9,11 +9,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianRegressor
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, refuse_where, require_finite
+from halosvm.checks.targets import weight_of_each
 from halosvm.linear.error_sizes import require_error_scale, with_sizes
 from halosvm.linear.linear_fit import SOLVERS, Halves, Settings, fit_residuals
 from halosvm.linear.linear_model import LinearScores
@@ -218,7 +219,9 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         data = with_sizes(data, X, self.error_scale)
         values = as_float_array(y, "y", len(data)).astype(np.float64)
         require_finite(values, "y")
-        weights = _weights(sample_weight, data.mean)
+        if sample_weight is not None and not np.any(sample_weight):
+            raise ValueError("sample_weight is zero for all examples; give one of them a weight")
+        weights = weight_of_each(sample_weight, len(data))
         scale = Scale.of(values, weights, self.delta if self.loss == "huber" else None)
         shift = scale.centre if self.fit_intercept else 0.0
 
@@ -307,16 +310,6 @@ class Scale(NamedTuple):
             widths = (np.abs(values - centre).mean(), abs(centre))
             unit = next((float(width) for width in widths if 0 < width < np.inf), 1.0)
         return cls(centre, unit)
-
-
-def _weights(sample_weight: Any, means: Any) -> Array:
-    if sample_weight is None:
-        return np.ones(len(means))
-    if not np.any(sample_weight):
-        raise ValueError("sample_weight is zero for all examples; give one of them a weight")
-    weights: Array = _check_sample_weight(sample_weight, means, dtype=np.float64)
-    refuse_where(~(weights >= 0), "sample_weight", "a weight must be >= 0", weights)
-    return weights
 
 
 def _variances(y_std: Any, n: int, unit: float) -> Array | None:
