@@ -11,7 +11,8 @@ namespace {
 PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16_t, py::array::c_style>& labels,
                            Index n_problems, const std::optional<Doubles>& sample_weight, double lam,
                            const std::string& loss, bool fit_intercept, int n_threads, bool is_part,
-                           const std::optional<Doubles>& offsets, const std::optional<Doubles>& variances) {
+                           const std::optional<Doubles>& offsets, const std::optional<Doubles>& variances,
+                           double norm) {
   require_ndim(labels, "labels", 1);
   check::same_size("labels", labels.shape(0), "X", data.view.n_samples(), "rows");
   std::vector<py::object> owners = data.owners;
@@ -27,7 +28,8 @@ PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16
   Targets targets{labels.data(), n_problems};
   targets.offsets = one_for_each_row(offsets, "offsets");
   targets.variances = one_for_each_row(variances, "variances");
-  return {LocalObjective(data.view, targets, weights, lam, make_loss(loss), fit_intercept, interruptible(n_threads),
+  const Gaussians view(data.view.means(), in_norm(data.view.shared_covariances(), norm));
+  return {LocalObjective(view, targets, weights, lam, make_loss(loss), fit_intercept, interruptible(n_threads),
                          is_part ? Classes::some : Classes::all),
           std::move(owners)};
 }
@@ -42,7 +44,7 @@ void bind_objective(py::module_& module) {
       .def(py::init(&make_objective), py::arg("data"), py::arg("labels"), py::arg("n_problems"),
            py::arg("sample_weight"), py::arg("lam"), py::arg("loss") = "expected_hinge",
            py::arg("fit_intercept") = true, py::arg("n_threads") = 0, py::kw_only(), py::arg("is_part") = false,
-           py::arg("offsets") = py::none(), py::arg("variances") = py::none())
+           py::arg("offsets") = py::none(), py::arg("variances") = py::none(), py::arg("norm") = 2.0)
       .def(
           "hessian_vector",
           [](const PyObjective& self, const Matrix& W, const Vector& b, const Matrix& V, const Vector& v0) {

@@ -61,9 +61,9 @@ void bind_batch(py::module_& module, const char* name, Solver solver, const char
 
 py::dict minimize_sgd(const PyObjective& objective, const Matrix& coef, const Vector& intercept, Index batch_size,
                       Index max_epochs, Index max_steps, double tolerance, const std::string& averaging,
-                      std::uint64_t seed, const py::object& report) {
-  const SgdSettings settings{batch_size, max_epochs,      max_steps, tolerance, averaging_of(averaging),
-                             seed,       reporter(report)};
+                      std::uint64_t seed, const py::object& report, bool proximal) {
+  const SgdSettings settings{batch_size, max_epochs,       max_steps, tolerance, averaging_of(averaging),
+                             seed,       reporter(report), proximal};
   const LinearModel start = model_of(coef, intercept);
   Result result;
   {
@@ -81,7 +81,7 @@ void bind_solver(py::module_& module) {
              py::arg("batch_size") = defaults.batch_size, py::arg("max_epochs") = defaults.max_epochs,
              py::arg("max_steps") = defaults.max_steps, py::arg("tolerance") = defaults.tolerance,
              py::arg("averaging") = "weighted", py::arg("seed") = defaults.seed, py::arg("report") = py::none(),
-             "Stochastic gradient descent from (coef, intercept).");
+             py::arg("proximal") = defaults.proximal, "Stochastic gradient descent from (coef, intercept).");
   const auto best = [](const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
     return minimize(objective, start, settings);
   };

@@ -180,6 +180,7 @@ class Objective:
         is_part: bool = False,
         offsets: _Doubles | None = None,
         variances: _Doubles | None = None,
+        norm: float = 2.0,
     ) -> None: ...
     def __call__(self, W: _Doubles, b: _Doubles, floor: float = 0.0) -> Evaluation: ...
     def moments(self) -> Moments: ...
@@ -268,6 +269,7 @@ def minimize_sgd(
     averaging: str = "weighted",
     seed: int = 0,
     report: Callable[[int, float, float], None] | None = None,
+    proximal: bool = False,
 ) -> Result: ...
 def minimize(
     objective: Objective | SummedObjective,

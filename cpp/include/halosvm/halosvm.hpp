@@ -6,6 +6,7 @@
 #include "halosvm/gaussians/covariances/full.hpp"
 #include "halosvm/gaussians/covariances/isotropic.hpp"
 #include "halosvm/gaussians/covariances/low_rank.hpp"
+#include "halosvm/gaussians/covariances/norm_spread.hpp"
 #include "halosvm/gaussians/covariances/scaled.hpp"
 #include "halosvm/gaussians/covariances/zero.hpp"
 #include "halosvm/gaussians/subspace.hpp"

@@ -4,6 +4,8 @@
 
 #include "halosvm/objective/local_objective.hpp"
 
+#include "halosvm/core/check.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -81,6 +83,7 @@ void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const 
 
 Matrix LocalObjective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const {
   const Index d = n_features();
+  if (spread_norm() != 2.0) check::fail("norm", "must be 2 for Hessians");
   BlockMemory<MatrixSum, Curvature> memory;
   MatrixSum sum{Matrix::Zero(d + 1, d + 1)};
   sum_over_blocks(

@@ -240,6 +240,7 @@ void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRe
                                     const ConstVectorRef& v0, Evaluation& out) const {
   const Index n_problems = W.rows();
   const Index block = data_.block_rows();
+  if (spread_norm() != 2.0) check::fail("norm", "must be 2 for Hessians");
   // With a = dm/d(w,b) . (V, v0) and e = (S w / s) . V the product is K.0's: three sums of x_i, S_i w and S_i v.
   reduce(out, [&](const Rows& rows, Workspace& work, Evaluation& sum) {
     const ConstMatrixMap X = margins(rows, 0, W, b, work);

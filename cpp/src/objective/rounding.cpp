@@ -3,6 +3,7 @@
 #include "objective/rounding.hpp"
 
 #include "core/double_double.hpp"
+#include "gaussians/norms.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,7 @@ class ExactSpread {
   explicit ExactSpread(const LocalObjective& problem)
       : covariances_(problem.data().covariances()),
         factors_(covariances_.factors()),
+        norm_(problem.spread_norm()),
         dense_(factors_ == nullptr && cancels(problem)),
         d_(problem.n_features()),
         scratch_(std::max(d_, covariances_.scratch_size({1, 1}))) {
@@ -41,14 +43,14 @@ class ExactSpread {
  private:
   double of_factor(const Rows& row, const Matrix& w) {
     const Index rank = factors_->rank(row[0]);
-    double square = 0.0;
+    Vector projected(rank);
     for (Index k = 0; k < rank; ++k) {
       factors_->combine(row, Vector::Unit(rank, k), column_, scratch_.data());
       DoubleDouble p;
       for (Index j = 0; j < d_; ++j) p.add_product(column_(0, j), w(0, j));
-      square += p.value() * p.value();
+      projected(k) = p.value();
     }
-    return std::sqrt(square);
+    return norm(projected, norm_);
   }
 
   double of_matrix(const Rows& row, const Matrix& w) {
@@ -65,6 +67,7 @@ class ExactSpread {
 
   const Covariances& covariances_;
   const Factors* factors_;
+  double norm_;
   bool dense_;
   Index d_;
   Matrix matrix_;
@@ -184,12 +187,14 @@ void ExactDual::add(Index row, double theta, double density, const ConstVectorRe
 
   const Covariances& covariances = problem_.data().covariances();
   if (const Factors* factors = covariances.factors()) {
+    const double q = problem_.spread_norm();
     Vector p = v;
     if (v.size() == 0) {
       p.resize(factors->rank(row));
       factors->project(one, w.row(0).transpose(), p, scratch_.data());
+      turn_to_slope(p, q);
     }
-    const double size = p.norm();
+    const double size = norm(p, conjugate(q));
     if (size == 0.0) return;
     p *= c * (v.size() == 0 ? density : std::min(density, size)) / size;
     for (Index k = 0; k < p.size(); ++k) {

@@ -109,7 +109,9 @@ class Walk {
     const auto t = static_cast<double>(++steps_);
     const double eta = 1.0 / (lam * (t + delay_));
     const double slope = gradient_.intercept(0);
-    w_.row(0) = (1.0 - eta * lam) * w_.row(0) - eta * (gradient_.coef.row(0) - slope * scale_.centre.transpose());
+    const double kept = settings_.proximal ? 1.0 : 1.0 - eta * lam;
+    w_.row(0) = kept * w_.row(0) - eta * (gradient_.coef.row(0) - slope * scale_.centre.transpose());
+    if (settings_.proximal) w_ /= 1.0 + eta * lam;
     if (objective_.fit_intercept()) b_ -= eta * slope;
     const double norm = w_.norm();
     if (norm > radius_) w_ *= radius_ / norm;

@@ -4,6 +4,7 @@
 
 #include "halosvm/solver/interior_point.hpp"
 
+#include "gaussians/norms.hpp"
 #include "linalg/qr.hpp"
 
 #include <algorithm>
@@ -97,7 +98,7 @@ Gaussians Span::project(const LocalObjective& objective) {
     offsets_.push_back(first + factors.rank(i) - n);
   }
   const ArrayView stored(factors_.data(), 1, static_cast<Index>(factors_.size()));
-  return {means, low_rank_covariances(stored, offsets_.data(), n, size)};
+  return {means, in_norm(low_rank_covariances(stored, offsets_.data(), n, size), conjugate(objective.spread_norm()))};
 }
 
 LinearModel Span::out_of(const LinearModel& model) const {

@@ -124,6 +124,11 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
     """Add what says how large errors and residuals are; None stands for the machine's default."""
     for option, default, text in (
         ("--radius", "1", "standard deviations that worst_case and best_case count"),
+        (
+            "--norm",
+            "2",
+            "of their errors: 2 for ellipsoids, inf for boxes, 1 for one error at a time",
+        ),
         ("--epsilon", "0.1", "residuals up to here cost nothing, in the unit of the values"),
         ("--quantile", "0.5", "of pinball, between 0 and 1"),
         ("--delta", "1", "where huber goes over to lines, in the unit of the values"),

@@ -1,4 +1,4 @@
-"""How large errors are taken to be: `error_scale` of all losses, `radius` of those that have one.
+"""How large errors are taken to be: `error_scale` of all losses, `radius` and `norm` of some.
 
 In:  examples as they were given, the two parameters of an estimator, and a radius for each example.
 Out: the examples with the errors that the loss is to see.
@@ -6,6 +6,7 @@ Out: the examples with the errors that the loss is to see.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,12 +34,28 @@ def require_radius(radius: Any, radii: Any, loss: str) -> None:
     if _core.loss_traits(loss)["has_radius"] or (radius == 1 and radii is None):
         return
     given = f"radius is {radius!r}" if radii is None else "radius is given to fit"
-    known = [name for name in _core.loss_names() if _core.loss_traits(name)["has_radius"]]
     raise ValueError(
-        f"{given}, but loss={loss!r} has no radius, as only {', '.join(known)} "
-        f"{'has' if len(known) == 1 else 'have'}; leave it at 1, or multiply all errors by "
-        "error_scale"
+        f"{given}, but loss={loss!r} has no radius, as only {_losses_of_bounded_errors()} have; "
+        "leave it at 1, or multiply all errors by error_scale"
     )
+
+
+def require_norm(norm: Any, loss: str) -> None:
+    """Raise unless the parameter is a number >= 1, and 2 for a loss of errors without bounds."""
+    if isinstance(norm, bool | np.bool_) or not isinstance(norm, Real):
+        raise TypeError(f"norm must be a number, got {norm!r}")
+    if not float(norm) >= 1:
+        raise ValueError(f"norm must be >= 1, or infinity, got {norm!r}")
+    if norm != 2 and not _core.loss_traits(loss)["has_radius"]:
+        raise ValueError(
+            f"norm is {norm!r}, but loss={loss!r} takes errors for normal, as all but "
+            f"{_losses_of_bounded_errors()} do; leave it at 2"
+        )
+
+
+def _losses_of_bounded_errors() -> str:
+    names = _core.loss_names()
+    return ", ".join(name for name in names if _core.loss_traits(name)["has_radius"])
 
 
 def with_sizes(

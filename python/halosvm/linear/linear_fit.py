@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-SOLVERS = ("auto", "lbfgs", "interior_point", "sgd")
-BATCH_SOLVERS = SOLVERS[:3]
+SOLVERS = ("auto", "lbfgs", "interior_point", "sgd", "proximal_sgd")
+BATCH_SOLVERS, STOCHASTIC_SOLVERS = SOLVERS[:3], SOLVERS[3:]
 _AVERAGING = ("weighted", "none")
 
 
@@ -56,7 +56,7 @@ class Result:
         A certified upper bound on (J - J*) / J*, rounding included; NaN where the loss is not
         convex.
     n_iter : int
-        Iterations or, of "sgd", passes over the data.
+        Iterations or, of stochastic solvers, passes over the data.
     status : Status
         How the run ended.
     message : str
@@ -99,6 +99,7 @@ class Settings:
     fit_intercept: bool
     n_threads: int | None
     loss: str = "expected_hinge"
+    norm: float = 2.0
     batch_size: int = 32
     averaging: str = "weighted"
     random_state: int | np.random.RandomState | None = None
@@ -258,6 +259,7 @@ def _objective(
         n_threads=thread_count(settings.n_threads),
         offsets=offsets,
         variances=variances,
+        norm=float(settings.norm),
     )
 
 
@@ -308,7 +310,7 @@ def _run(
     objective: _core.Objective, coef: Array, intercept: Array, settings: Settings
 ) -> _core.Result:
     report = _print_progress if settings.verbose else None
-    if settings.solver == "sgd":
+    if settings.solver in STOCHASTIC_SOLVERS:
         seed = check_random_state(settings.random_state).randint(np.iinfo(np.int32).max)
         return _core.minimize_sgd(
             objective,
@@ -320,6 +322,7 @@ def _run(
             averaging=settings.averaging,
             seed=int(seed),
             report=report,
+            proximal=settings.solver == "proximal_sgd",
         )
     minimize = {
         "auto": _core.minimize,

@@ -12,7 +12,12 @@ import numpy as np
 from halosvm.checks.estimator import GaussianClassifier
 from halosvm.checks.targets import encode_labels, raw_weights
 from halosvm.gaussians.subspace import require_fraction, require_mean
-from halosvm.linear.error_sizes import require_error_scale, require_radius, with_sizes
+from halosvm.linear.error_sizes import (
+    require_error_scale,
+    require_norm,
+    require_radius,
+    with_sizes,
+)
 from halosvm.linear.linear_fit import Settings, fit_linear
 from halosvm.linear.linear_model import LinearModel
 
@@ -66,6 +71,13 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     radius : float, default=1.0
         Multiplies all standard deviations for the losses "worst_case" and "best_case"; must be left
         at 1 for others. `fit` takes one for each example besides.
+    norm : float, default=2
+        The p >= 1 of the same two losses. An example may be anywhere in x + R u with
+        :math:`|u|_p` at most the radius and :math:`\Sigma = R R'`, which makes its spread
+        :math:`|R' w|_q`, 1/p + 1/q = 1: an ellipsoid for 2, a box for infinity, and for 1 one error
+        at a time. R is the diagonal of standard deviations or the factors of low-rank covariances;
+        of full ones only 2 makes sense. Interior points know 1, 2 and infinity; L-BFGS comes to an
+        end for 1 < p < infinity.
     error_scale : float, default=1.0
         Multiplies all standard deviations, for every loss; 0 ignores them. A search over it weighs
         errors as given against none. `subspace` refers to the errors as given, as do the methods
@@ -77,21 +89,23 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     subspace_mean : {"keep", "project"}, default="keep"
         "project" is the printed form of SVM-GSU, section 3.2, which also cuts from each mean what
         lies outside of its subspace, often the part that tells the classes apart; for comparison.
-    solver : {"auto", "lbfgs", "interior_point", "sgd"}, default="auto"
+    solver : {"auto", "lbfgs", "interior_point", "sgd", "proximal_sgd"}, default="auto"
         "lbfgs" is best where all examples are uncertain or features are many, "interior_point"
         where examples are certain or nearly so; "auto" starts with the one that suits the data and
         goes over to the other when it is slow; few certain points or low-rank factors of many
         features it solves in their span. "sgd" is stochastic gradient descent with averaging,
-        which seldom certifies a `tol` below 1e-3.
+        which seldom certifies a `tol` below 1e-3; "proximal_sgd" divides by 1 + eta lambda after
+        each step in place of a step along the regulariser.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
     max_iter : int, default=1000
-        Largest number of iterations; of passes over the data for "lbfgs" and "sgd".
+        Largest number of iterations; of passes over the data for "lbfgs" and the stochastic ones.
     batch_size : int, default=32
-        Examples in a step of "sgd". From n_samples on, each step uses every example once.
+        Examples in a step of the stochastic solvers. From n_samples on, each step uses every
+        example once.
     averaging : {"weighted", "none"}, default="weighted"
-        Of the iterates of "sgd". "none" is Algorithm 1 of SVM-GSU with its step size to the letter,
-        for comparison: no centring, no averaging, and the last iterate as it is.
+        Of the iterates of the same two. "none" is Algorithm 1 of SVM-GSU with its step size to the
+        letter, for comparison: no centring, no averaging, and the last iterate as it is.
     class_weight : dict, "balanced" or None, default=None
         Factors for the weights of each class. "balanced" counts examples by their weights, so that
         a weight of 2 equals a repetition.
@@ -100,7 +114,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the last fit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the mini-batches of "sgd". One seed gives one result, on any number of threads.
+        Seed of the mini-batches. One seed gives one result, on any number of threads.
     n_threads : int or None, default=None
         Number of threads; None uses every processor this process may use.
     verbose : int, default=0
@@ -116,7 +130,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order. With two classes, `classes_[1]` is the positive one.
     n_iter_ : int
-        Iterations; passes over the data for "lbfgs" and "sgd".
+        Iterations; passes over the data for "lbfgs" and the stochastic solvers.
     objective_ : float or ndarray of shape (n_classes,)
         lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1.
     suboptimality_ : float or ndarray of shape (n_classes,)
@@ -164,6 +178,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         *,
         loss: str = "expected_hinge",
         radius: float = 1.0,
+        norm: float = 2,
         error_scale: float = 1.0,
         subspace: float | None = None,
         subspace_mean: str = "keep",
@@ -182,6 +197,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         self.C = C
         self.loss = loss
         self.radius = radius
+        self.norm = norm
         self.error_scale = error_scale
         self.subspace = subspace
         self.subspace_mean = subspace_mean
@@ -267,6 +283,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     def _check_parameters(self, radii: Any) -> None:
         require_error_scale(self.error_scale)
         require_radius(self.radius, radii, self.loss)
+        require_norm(self.norm, self.loss)
         if self.subspace is not None:
             require_fraction(self.subspace, "subspace")
         require_mean(self.subspace_mean, "subspace_mean")

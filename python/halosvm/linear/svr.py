@@ -76,19 +76,19 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         Of "huber", in the unit of y.
     error_scale : float, default=1.0
         Multiplies the standard deviations of X, not those of y; 0 ignores them.
-    solver : {"auto", "lbfgs", "interior_point", "sgd"}, default="auto"
+    solver : {"auto", "lbfgs", "interior_point", "sgd", "proximal_sgd"}, default="auto"
         As in `UncertainSVC`. Interior points know "epsilon_insensitive" and "pinball" without
         errors of y.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
     max_iter : int, default=1000
-        Largest number of iterations; of passes over the data for "lbfgs" and "sgd".
+        Largest number of iterations; of passes over the data for "lbfgs" and the stochastic ones.
     fit_intercept : bool, default=True
         Whether to have an intercept; it is never regularised.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the last fit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the mini-batches of "sgd".
+        Seed of the mini-batches.
     n_threads : int or None, default=None
         Number of threads; None uses every processor this process may use.
     verbose : int, default=0
@@ -101,7 +101,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     intercept_ : float
         b, in the unit of y.
     n_iter_ : int
-        Iterations; passes over the data for "lbfgs" and "sgd".
+        Iterations; passes over the data for "lbfgs" and the stochastic solvers.
     objective_ : float
         lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1, and
         lambda = 1 / (C sum(c)).

@@ -84,10 +84,10 @@ def intervals(low: ArrayLike, high: ArrayLike) -> Gaussians:
     """Read values that are known to lie in intervals, as tolerances and rounded numbers do.
 
     The mean is the middle of the interval and the standard deviation is half of its width. Meant
-    for ``loss="worst_case"``: with ``radius=1`` the points that count fill the ellipsoid that
-    touches all sides of the box of the intervals, with the square root of n_features all of the
-    box. Other losses would read the half-width as one standard deviation of a normal law, of which
-    a third lies outside.
+    for ``loss="worst_case"``: with ``norm=inf`` the points that count are those of the box of the
+    intervals, with the default 2 those of the ellipsoid that touches all of its sides. Other losses
+    would read the half-width as one standard deviation of a normal law, of which a third lies
+    outside.
 
     Parameters
     ----------

@@ -219,6 +219,83 @@ TEST_CASE_TEMPLATE("factors have the products of their covariances; other kinds 
   }
 }
 
+TEST_CASE("spreads in other norms have the norm's values, slopes and factors for every kind that has factors") {
+  oracle::Random random(6);
+  for (const Batch& batch : all_batches(9, 6, 77)) {
+    CAPTURE(batch.name);
+    const std::string kind = batch.covariances->kind();
+    if (kind == "full") {
+      CHECK(error_of([&] { halosvm::in_norm(batch.covariances, 1.0); }).find("norm is 1") == 0);
+      continue;
+    }
+    CHECK(halosvm::in_norm(batch.covariances, 2.0) == batch.covariances);
+    for (const double p : {1.0, 1.4, 4.0, infinity}) {
+      CAPTURE(p);
+      const std::shared_ptr<const Covariances> spread = halosvm::in_norm(batch.covariances, p);
+      if (batch.covariances->certain()) continue;
+      const double q = p == 1.0 ? infinity : std::isinf(p) ? 1.0 : p / (p - 1.0);
+      CHECK(spread->spread_norm() == q);
+      const halosvm::Factors& factors = *spread->factors();
+      const Rows rows{2, 5};
+      Scratch scratch(*spread, 5, 2);
+      const Matrix W = random.normal_matrix(2, 6);
+      const Matrix V = random.normal_matrix(2, 6);
+      const Matrix a = random.normal_matrix(2, 5);
+      Matrix square(2, 5);
+      Matrix slope(2, 5);
+      Matrix sum = Matrix::Zero(2, 6);
+      Matrix each(5, 6);
+      Vector diagonals = Vector::Zero(6);
+      spread->bilinear(rows, W, W, square, scratch.data());
+      spread->bilinear(rows, W, V, slope, scratch.data());
+      spread->add_weighted_products(rows, a, W, sum, scratch.data());
+      spread->products(rows, W.row(0).transpose(), each, scratch.data());
+      spread->add_weighted_diagonals(rows, Vector::Ones(5), diagonals, scratch.data());
+      Matrix want_sum = Matrix::Zero(2, 6);
+      Matrix want_squares = Matrix::Zero(6, 6);
+      Matrix squares = Matrix::Zero(6, 6);
+      Vector largest = Vector::Zero(6);
+      const Index first = factors.first_column(2);
+      const Vector t = random.normal_vector(factors.first_column(6) + factors.rank(6) - first);
+      factors.add_squares(rows, t, squares, scratch.data());
+      for (Index i = 0; i < 5; ++i) {
+        const Index r = factors.rank(rows[i]);
+        Matrix F(6, r);
+        Matrix column(1, 6);
+        for (Index k = 0; k < r; ++k) {
+          factors.combine({rows[i], 1}, Vector::Unit(r, k), column, scratch.data());
+          F.col(k) = column.row(0).transpose();
+        }
+        CHECK((F * F.transpose() - batch.dense[static_cast<std::size_t>(rows[i])]).norm() <= 1e-12 * (1.0 + F.norm()));
+        want_squares += F * t.segment(factors.first_column(rows[i]) - first, r).asDiagonal() * F.transpose();
+        const auto size = [&](const Vector& w) {
+          const Vector u = (F.transpose() * w).cwiseAbs();
+          if (u.size() == 0) return 0.0;
+          return std::isinf(q) ? u.maxCoeff() : std::pow(u.array().pow(q).sum(), 1.0 / q);
+        };
+        for (Index j = 0; j < 6; ++j) largest(j) += std::pow(size(Vector::Unit(6, j)), 2.0);
+        for (Index k = 0; k < 2; ++k) {
+          const Vector w = W.row(k).transpose();
+          Vector gradient(6);  // of s^2 / 2, by central differences
+          for (Index j = 0; j < 6; ++j) {
+            const Vector h = 1e-6 * Vector::Unit(6, j);
+            gradient(j) = (std::pow(size(w + h), 2.0) - std::pow(size(w - h), 2.0)) / 4e-6;
+          }
+          CHECK(square(k, i) == doctest::Approx(std::pow(size(w), 2.0)).epsilon(1e-12));
+          CHECK(slope(k, i) == doctest::Approx(gradient.dot(V.row(k).transpose())).epsilon(1e-5));
+          if (k == 0) CHECK((each.row(i).transpose() - gradient).norm() <= 1e-6 * (1.0 + gradient.norm()));
+          want_sum.row(k) += a(k, i) * gradient.transpose();
+        }
+      }
+      CHECK((sum - want_sum).norm() <= 1e-6 * (1.0 + want_sum.norm()));
+      CHECK(Matrix((squares - want_squares).triangularView<Eigen::Lower>()).norm() <=
+            1e-12 * (1.0 + want_squares.norm()));
+      CHECK((diagonals - largest).minCoeff() >= -1e-12 * largest.maxCoeff());
+      CHECK(scratch.intact());
+    }
+  }
+}
+
 TEST_CASE("kinds know their names, shapes and sizes") {
   BatchMaker<double> wide(4, 3, 1);
   BatchMaker<float> narrow(4, 3, 1);

@@ -41,9 +41,18 @@ def run(capsys, *arguments):
 @pytest.mark.parametrize(
     ("options", "parameters", "told"),
     [
-        (["--radius", 1.64], {"loss": "worst_case", "radius": 1.64}, "worst_case, radius 1.64"),
-        (["--radius", 0.5], {"loss": "best_case", "radius": 0.5}, "best_case, radius 0.5"),
-        ([], {"loss": "worst_case"}, "worst_case, radius 1"),
+        (
+            ["--radius", 1.64],
+            {"loss": "worst_case", "radius": 1.64},
+            "worst_case, radius 1.64, norm 2",
+        ),
+        (["--radius", 0.5], {"loss": "best_case", "radius": 0.5}, "best_case, radius 0.5, norm 2"),
+        ([], {"loss": "worst_case"}, "worst_case, radius 1, norm 2"),
+        (
+            ["--norm", "inf"],
+            {"loss": "worst_case", "norm": np.inf},
+            "worst_case, radius 1, norm inf",
+        ),
         (
             ["--error-scale", 2],
             {"loss": "expected_logistic", "error_scale": 2.0},

@@ -219,6 +219,7 @@ def test_clone_and_parameters_follow_the_conventions():
         "max_iter",
         "n_threads",
         "radius",
+        "norm",
         "random_state",
         "solver",
         "subspace",

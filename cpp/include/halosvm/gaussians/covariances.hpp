@@ -39,6 +39,10 @@ class Factors {
   /// sum += sum_i a(i) F_i v_i over consecutive rows; sum: n_features. Rows with a(i) = 0 cost nothing.
   virtual void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
                             double* scratch) const = 0;
+
+  /// sum += sum_i F_i diag(t_i) F_i' over consecutive rows; t: the vectors of these rows, sum: n_features x n_features,
+  /// of which at least the lower triangle is right.
+  virtual void add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum, double* scratch) const = 0;
 };
 
 /// r_0 + ... + r_{n_rows - 1}; n_rows > 0.
@@ -57,6 +61,10 @@ class Covariances {
 
   /// "zero", "isotropic", "diagonal", "low_rank" or "full".
   virtual const char* kind() const = 0;
+
+  /// The q of the spread s_i = |F_i'w|_q. Where it is not 2, S_i w below stands for s_i times the gradient of s_i, so
+  /// that w' S_i w is s_i^2 still; see \ref in_norm.
+  virtual double spread_norm() const { return 2.0; }
 
   /// Whether every S_i is known to be 0, so that nothing needs to be read.
   virtual bool certain() const = 0;
@@ -104,10 +112,13 @@ class Covariances {
   Index n_features_;
 };
 
-/// Kinds by what they are, for those that know no classes. All S_i = 0; the same times a factor; F_i F_i' with the
+/// Kinds by what they are, for those that know no classes. All S_i = 0; others times a factor; F_i F_i' with the
 /// factors one after another, F_i from column offsets[i] to offsets[i + 1], as \ref LowRankCovariances has them.
 std::shared_ptr<const Covariances> no_covariances(Index n_samples, Index n_features);
 std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Covariances> base, double factor);
+/// The sizes of errors F_i u with |u|_p <= 1, p = \p norm: spreads |F_i'w|_q with 1/p + 1/q = 1 (spec G.1).
+/// \throws std::invalid_argument for a norm below 1, and for covariances without factors unless the norm is 2.
+std::shared_ptr<const Covariances> in_norm(std::shared_ptr<const Covariances> base, double norm);
 std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors, const Index* offsets, Index n_samples,
                                                         Index n_features);
 

@@ -1,5 +1,6 @@
 /// \file
-/// Stochastic gradient descent on mini-batches: Algorithm 1 of SVM-GSU (Tzelepis, Mezaris and Patras, 2018), corrected.
+/// Stochastic gradient descent on mini-batches: Algorithm 1 of SVM-GSU (Tzelepis, Mezaris and Patras, 2018), corrected,
+/// and with the proximal step of the robust machine (Couellan and Jan, 2017; spec G.1).
 #pragma once
 
 #include "halosvm/objective/local_objective.hpp"
@@ -26,6 +27,7 @@ struct SgdSettings {
   Averaging averaging = Averaging::weighted;
   std::uint64_t seed = 0;
   std::function<void(const Progress&)> report;  ///< called on the calling thread after each certificate
+  bool proximal = false;                        ///< the regulariser's part of a step is its minimum: w / (1 + eta lam)
 };
 
 /// Minimises the objective from \p start. Certificates are computed after 1, 2, 4, 8, ... passes. One seed gives one

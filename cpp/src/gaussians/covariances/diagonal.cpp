@@ -61,6 +61,14 @@ void DiagonalCovariances::add_combined(const Rows& rows, const ConstVectorRef& a
   }
 }
 
+void DiagonalCovariances::add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum, double* scratch) const {
+  const ConstMatrixMap variances = variances_.block(rows, scratch);
+  const ConstMatrixMap weights(t.data(), rows.count, n_features());
+  for (Index i = 0; i < rows.count; ++i) {
+    sum.diagonal() += variances.row(i).cwiseProduct(weights.row(i)).transpose();
+  }
+}
+
 void DiagonalCovariances::check(const std::string& argument, const Execution& execution) const {
   variances_.check(argument, 0.0, "it must be >= 0 and finite", execution);
 }

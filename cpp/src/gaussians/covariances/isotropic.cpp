@@ -55,6 +55,12 @@ void IsotropicCovariances::add_combined(const Rows& rows, const ConstVectorRef& 
   sum.noalias() += ConstMatrixMap(v.data(), rows.count, n_features()).transpose() * a.cwiseProduct(t.cwiseSqrt());
 }
 
+void IsotropicCovariances::add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum,
+                                       double* scratch) const {
+  const ConstVectorMap variances(variances_.block(rows, scratch).data(), rows.count);
+  sum.diagonal().noalias() += ConstMatrixMap(t.data(), rows.count, n_features()).transpose() * variances;
+}
+
 void IsotropicCovariances::check(const std::string& argument, const Execution& execution) const {
   const Index at = variances_.first_refused(0.0, execution);
   if (at >= 0) variances_.refuse(argument, at, at, -1, "it must be >= 0 and finite");

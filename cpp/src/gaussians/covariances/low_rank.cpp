@@ -53,7 +53,7 @@ Index LowRankCovariances::row_bytes() const {
 
 Index LowRankCovariances::scratch_size(const BlockShape& shape) const {
   const Index strip = strip_rows(n_features(), largest_rank_) * largest_rank_;
-  return std::max(2 * largest_rank_ + 2 * strip, diagonal_ ? diagonal_->scratch_size(shape) : 0);
+  return std::max(2 * largest_rank_ + 3 * strip, diagonal_ ? diagonal_->scratch_size(shape) : 0);
 }
 
 ConstMatrixMap LowRankCovariances::factor(Index row, Index begin, Index count, double* scratch) const {
@@ -178,6 +178,26 @@ void LowRankCovariances::add_weighted_matrices(const Rows& rows, const ConstVect
         const Index width = std::min(strip, n_features() - column);
         sum.block(row, column, height, width).noalias() +=
             a(i) * left * factor(rows[i], column, width, other).transpose();
+      }
+    }
+  }
+}
+
+void LowRankCovariances::add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum, double* scratch) const {
+  const Index first = first_column(rows[0]);
+  const Index strip = strip_rows(n_features(), largest_rank_);
+  double* scaled = scratch + strip * largest_rank_;
+  double* other = scaled + strip * largest_rank_;
+  for (Index i = 0; i < rows.count; ++i) {
+    const Index r = rank(rows[i]);
+    const auto weights = t.segment(first_column(rows[i]) - first, r);
+    for (Index row = 0; row < n_features() && r > 0; row += strip) {
+      MatrixMap left(scaled, std::min(strip, n_features() - row), r);
+      left = factor(rows[i], row, left.rows(), scratch) * weights.asDiagonal();
+      for (Index column = 0; column <= row; column += strip) {
+        const Index width = std::min(strip, n_features() - column);
+        sum.block(row, column, left.rows(), width).noalias() +=
+            left * factor(rows[i], column, width, other).transpose();
       }
     }
   }

@@ -1,7 +1,9 @@
 // Covariances of a kind, for those that know no classes.
 
 #include "halosvm/gaussians/covariances.hpp"
+#include "halosvm/core/check.hpp"
 #include "halosvm/gaussians/covariances/low_rank.hpp"
+#include "halosvm/gaussians/covariances/norm_spread.hpp"
 #include "halosvm/gaussians/covariances/scaled.hpp"
 #include "halosvm/gaussians/covariances/zero.hpp"
 
@@ -15,6 +17,12 @@ std::shared_ptr<const Covariances> no_covariances(Index n_samples, Index n_featu
 
 std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Covariances> base, double factor) {
   return std::make_shared<ScaledCovariances>(std::move(base), factor);
+}
+
+std::shared_ptr<const Covariances> in_norm(std::shared_ptr<const Covariances> base, double norm) {
+  check::require(norm >= 1.0, "norm", "is " + check::text(norm) + "; it must be >= 1");
+  if (norm == 2.0 || base->certain()) return base;
+  return std::make_shared<NormSpread>(std::move(base), norm);
 }
 
 std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors, const Index* offsets, Index n_samples,

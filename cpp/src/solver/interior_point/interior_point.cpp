@@ -199,7 +199,7 @@ class Attempts {
   Attempts(const LocalObjective& objective, const Moments& about, const BatchSettings& settings)
       : about_(about), settings_(settings), coef_(Matrix::Zero(1, objective.n_features())) {
     constexpr Index most = 4000000;  // numbers p, of which cones take several
-    const bool low_rank = has_low_rank(objective);
+    const bool low_rank = has_low_rank(objective) || objective.spread_norm() != 2.0;
     for (const bool cautious : {false, true}) {
       if (run(objective, low_rank, cautious)) return;
     }
@@ -252,7 +252,9 @@ class Attempts {
 }  // namespace
 
 bool supports_interior_point(const LocalObjective& objective) {
-  return objective.loss()->traits().has_dual() && !objective.has_variances();
+  const double q = objective.spread_norm();
+  const bool cones = q == 2.0 || (!objective.loss()->traits().quantile_dual && (q == 1.0 || std::isinf(q)));
+  return objective.loss()->traits().has_dual() && !objective.has_variances() && cones;
 }
 
 Result run_interior_point(const LocalObjective& objective, const Moments& about, const LinearModel& /*start*/,
@@ -292,6 +294,9 @@ Result minimize_interior_point(const Objective& objective, const LinearModel& st
   check::require(
       !local->has_variances(), "objective",
       "has errors of the targets, which interior points do not know; use the L-BFGS or the stochastic solver");
+  check::require(supports_interior_point(*local) || local->spread_norm() == 2.0, "objective",
+                 "has errors bounded in a norm that interior points do not know, which take 1, 2 and infinity; use the "
+                 "L-BFGS or the stochastic solver");
   check::require(supports_interior_point(*local), "loss",
                  std::string("is '") + objective.loss()->name() +
                      "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");

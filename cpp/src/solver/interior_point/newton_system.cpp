@@ -103,9 +103,9 @@ NewtonSystem::NewtonSystem(const LocalObjective& objective, Vector centre, bool 
       dtheta_(Vector::Zero(n_)),
       predicted_(n_),
       memory_(std::make_unique<PassMemory>()) {
-  if (with_cones) cones_.emplace(objective);
+  if (with_cones) cones_ = Cones::make(objective);
   cone_weight_ = 0.0;
-  for (Index i = 0; cones_ && i < n_; ++i) cone_weight_ += cones_->active(i) ? weight(i) : 0.0;
+  for (Index i = 0; cones_ && i < n_; ++i) cone_weight_ += weight(i) * cones_->degree(i);
 }
 
 /// Runs body(rows, X, memory, sums) over all blocks and returns the sums in the order of the lanes.
@@ -275,15 +275,16 @@ void NewtonSystem::add_gradients(const Rows& rows, const ConstMatrixMap& X, Memo
   cones_->add_push(rows, masked, false, sum.right, memory.scratch.data());
 }
 
-/// H += sum c h h' / D + sum c curvature (S - sharpness^2 z z').
+/// H += sum c h h' / D + sum c curvature (S - sharpness^2 z z'), or what cones have in place of the last.
 void NewtonSystem::add_hessian(const Rows& rows, Memory& memory, NewtonSums& sum) const {
   const Index count = rows.count;
   auto outer = memory.outer.topRows(count);
   for (Index i = 0; i < count; ++i) outer.row(i) *= std::sqrt(memory.coefficients(1, i));
   sum.hessian.selfadjointView<Eigen::Lower>().rankUpdate(outer.transpose());
   if (!spread_) return;
-  const Vector curvature = memory.coefficients.row(2).head(count).transpose();
   auto corner = sum.hessian.topLeftCorner(d_, d_);
+  if (cones_) return cones_->add_curvature(rows, memory.products.topRows(count), corner, memory.scratch.data());
+  const Vector curvature = memory.coefficients.row(2).head(count).transpose();
   objective_.data().covariances().add_weighted_matrices(rows, curvature, corner, memory.scratch.data());
   auto products = memory.products.topRows(count);
   for (Index i = 0; i < count; ++i) products.row(i) *= std::sqrt(curvature(i)) * memory.coefficients(3, i);

@@ -10,7 +10,6 @@
 #include "objective/rounding.hpp"
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -105,8 +104,8 @@ class NewtonSystem {
   bool spread_;
   Vector centre_;
   std::vector<Dual> duals_;
-  std::optional<Cones> cones_;
-  double cone_weight_;  ///< sum of c over the cones
+  std::unique_ptr<Cones> cones_;
+  double cone_weight_;  ///< sum of c times the cones' degrees
   Vector excess_;       ///< m - s q, or m - the bend's excess
   Vector stiffness_;    ///< D = r / theta + t / (1 - theta) + the bend's stiffness
   Vector ratio_;        ///< the bend's; empty when all examples are certain

@@ -11,6 +11,7 @@ namespace halosvm {
 namespace {
 
 constexpr std::size_t memory_pairs = 20;
+constexpr double rounding = 1e-13;
 
 }  // namespace
 
@@ -21,6 +22,7 @@ void Descent::restart() {
   pairs_.clear();
   started_ = false;
   exhausted_ = false;
+  if (jumped_) at_ = trial_;
   trial_ = at_;
 }
 
@@ -57,8 +59,11 @@ void Descent::observe(double value, const Vector& gradient, double curvature) {
 bool Descent::accepted(double value, const Vector& gradient) const {
   if (!std::isfinite(value)) return false;
   if (value <= value_ + 1e-4 * length_ * slope_) return true;
-  const double rounding = 1e-13 * std::abs(value_);
-  return value <= value_ + rounding && std::abs(gradient.dot(direction_)) <= std::abs(slope_);
+  return value <= value_ + rounding * std::abs(value_) && std::abs(gradient.dot(direction_)) <= std::abs(slope_);
+}
+
+bool Descent::leads(double value) const {
+  return !started_ || jumped_ || value <= value_ + rounding * std::abs(value_);
 }
 
 void Descent::shorten(double value) {

@@ -34,6 +34,8 @@ class Descent {
   bool has_been_seen() const { return gradient_.size() > 0; }
   /// Whether any step has been taken from the start.
   bool has_moved() const { return !pairs_.empty(); }
+  /// Whether a value at the trial point is not above that of the best point.
+  bool leads(double value) const;
   /// No step lowers the value any more.
   bool exhausted() const { return exhausted_; }
 

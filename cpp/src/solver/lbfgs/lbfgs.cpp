@@ -16,7 +16,6 @@
 namespace halosvm {
 namespace {
 
-constexpr double smallest_floor = 1e-6;
 constexpr Index few_passes = 20;  ///< a minimum with small but finite scores is certified before
 constexpr Index patience = 250;   ///< passes after which kinks are taken for the reason why there is no end
 
@@ -66,7 +65,7 @@ class Lbfgs {
       const bool exhausted = all(&Lbfgs::exhausted);
       if (has_kinks_ && floor_ == 0.0 && ((balanced && kinked()) || exhausted || pass_ == patience)) {
         lower_the_floor(0.1);  // some examples are certain after all
-      } else if (floor_ > smallest_floor && ((balanced && near) || exhausted)) {
+      } else if (floor_ > smallest_floor() && ((balanced && near) || exhausted)) {
         lower_the_floor(0.3 * floor_);
       } else if (exhausted) {  // rounding ends the search
         break;
@@ -95,6 +94,9 @@ class Lbfgs {
   }
 
  private:
+  /// A floor moves J by 0.4 of it at most.
+  double smallest_floor() const { return std::clamp(settings_.tolerance * best_value_.minCoeff(), 1e-9, 1e-6); }
+
   /// Whether some problem has come nearer to its end in the last passes: its gap closed by a tenth, or, while there is
   /// none, its value fell.
   bool gets_ahead() {
@@ -198,6 +200,7 @@ class Lbfgs {
   /// gap that the floor itself leaves.
   bool near_optimum(Index k) const {
     if (at_rest(k)) return true;
+    if (!walk(k).leads(gradient_.value(k))) return false;  // the line search comes back from here
     if (walk(k).trial().head(d_).isZero(0.0) && pass_ < few_passes) return false;
     const double open = gradient_.coef.row(k).squaredNorm() / (2.0 * objective_.regularisation());
     return open <= std::max(0.5 * settings_.tolerance * gradient_.value(k),

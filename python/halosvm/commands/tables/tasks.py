@@ -29,9 +29,11 @@ C_GRID = tuple(float(value) for value in np.logspace(-3, 1, 9))
 
 _LOSSES = {"classification": _core.loss_names(), "regression": list(REGRESSION_LOSSES)}
 LOSSES = [name for names in _LOSSES.values() for name in names]
+_BOUNDED = [name for name in _core.loss_names() if _core.loss_traits(name)["has_radius"]]
 # the options that mean something to a few losses alone
 OF_LOSSES = {
-    "radius": [name for name in _core.loss_names() if _core.loss_traits(name)["has_radius"]],
+    "radius": _BOUNDED,
+    "norm": _BOUNDED,
     "epsilon": ["epsilon_insensitive", "squared_epsilon_insensitive"],
     "quantile": ["pinball"],
     "delta": ["huber"],

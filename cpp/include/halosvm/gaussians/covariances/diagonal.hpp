@@ -34,6 +34,7 @@ class DiagonalCovariances final : public Covariances, public Factors {
   void combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const override;
   void add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
                     double* scratch) const override;
+  void add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum, double* scratch) const override;
 
  private:
   ArrayView variances_;

@@ -14,6 +14,7 @@ class ScaledCovariances final : public Covariances {
   ScaledCovariances(std::shared_ptr<const Covariances> base, double factor);
 
   const char* kind() const override { return base_->kind(); }
+  double spread_norm() const override { return base_->spread_norm(); }
   bool certain() const override { return base_->certain(); }
   bool cancels() const override { return base_->cancels(); }
   Index row_bytes() const override { return base_->row_bytes(); }
