@@ -19,6 +19,8 @@ struct NormalTail {
 /// Beyond this argument phi falls below 1e-305 and all tail values are returned as 0.
 inline constexpr double normal_tail_end = 37.5;
 
+inline constexpr double log_two_pi = 1.8378770664093454836;
+
 namespace detail {
 
 inline std::uint64_t bits_of(double x) {

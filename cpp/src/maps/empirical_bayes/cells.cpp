@@ -3,13 +3,14 @@
 
 #include "maps/empirical_bayes/expectation.hpp"
 
+#include "halosvm/core/normal.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 namespace halosvm::maps {
 namespace {
 
-constexpr double log_two_pi = 1.8378770664093454836;
 constexpr Index block_rows = 128;
 
 /// One cell and one component: T over the values that are there.

@@ -3,6 +3,8 @@
 
 #include "maps/empirical_bayes/expectation.hpp"
 
+#include "halosvm/core/normal.hpp"
+
 #include "kernel/lanes.hpp"
 
 #include <algorithm>
@@ -14,8 +16,6 @@ namespace {
 using kernels::lanes;
 using kernels::load;
 using kernels::Pack;
-
-constexpr double log_two_pi = 1.8378770664093454836;
 
 void store(double* to, const Pack& value) { Eigen::Map<Pack>{to} = value; }
 

@@ -3,6 +3,8 @@
 
 #include "maps/empirical_bayes/expectation.hpp"
 
+#include "halosvm/core/normal.hpp"
+
 #include "kernel/lanes.hpp"
 #include "maps/empirical_bayes/latent.hpp"
 
@@ -104,7 +106,7 @@ double LatentBlock::log_product(const double* values) const {
 
 namespace {
 
-constexpr Index block_rows = 64;
+constexpr Index rows_at_once = 64;
 
 class Latent {
  public:
@@ -116,7 +118,7 @@ class Latent {
         h_(population.n_factors()),
         triangle_(h_ * (h_ + 1) / 2),
         log_weights_(log_weights(population)),
-        joint_(block_rows, k_) {
+        joint_(rows_at_once, k_) {
     for (Index k = 0; k < k_; ++k) {
       components_.emplace_back(population, k);
       blocks_.emplace_back(d_, h_);
@@ -131,9 +133,9 @@ class Latent {
       for (Matrix& sum : crosses_) sum.setZero();
       for (Matrix& sum : squares_) sum.setZero();
     }
-    for (Index at = begin; at < end; at += block_rows) {
+    for (Index at = begin; at < end; at += rows_at_once) {
       checkpoint();
-      add_rows(at, std::min(block_rows, end - at), out);
+      add_rows(at, std::min(rows_at_once, end - at), out);
       if (out.failure.any()) return;
     }
     if (request_.statistics && h_ > 0) contract(out.sums);
@@ -221,7 +223,7 @@ class Latent {
 void expect_latent(const Population& population, const Measurements::Prepared& data, const Request& request,
                    std::vector<Expectation>& parts, const Execution& execution) {
   const Latent engine(population, data, request);
-  const Chunks chunks(data.size(), block_rows);
+  const Chunks chunks(data.size(), rows_at_once);
   parts.resize(static_cast<std::size_t>(chunks.count()));
   std::vector<std::unique_ptr<Latent>> own(static_cast<std::size_t>(thread_count(chunks.count(), execution)));
   run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {

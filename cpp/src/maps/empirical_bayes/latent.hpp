@@ -7,8 +7,6 @@
 
 namespace halosvm::maps {
 
-inline constexpr double log_two_pi = 1.8378770664093454836;
-
 /// One component, and the products L_ja L_jb, a >= b, that every row weighs anew.
 struct LatentComponent {
   LatentComponent(const Population& population, Index k);

@@ -15,7 +15,7 @@ using maps::LatentBlock;
 using maps::LatentComponent;
 using maps::multiply_small;
 
-constexpr Index block_rows = 64;
+constexpr Index rows_of_task = 64;
 
 /// What all threads of a pass know.
 struct Pass {
@@ -323,14 +323,14 @@ void Posteriors::write(const PosteriorTarget& target) const {
 void Posteriors::write_latent(const PosteriorTarget& target, const double* responsibilities) const {
   const Measurements::Prepared& data = measurements_.prepared();
   const Pass pass{population_, data, target, responsibilities, rank_, joined_};
-  const Chunks chunks(data.size(), block_rows);
+  const Chunks chunks(data.size(), rows_of_task);
   std::vector<std::unique_ptr<LatentWriter>> own(static_cast<std::size_t>(thread_count(chunks.count(), execution_)));
   run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
     auto& mine = own[static_cast<std::size_t>(slot)];
     if (!mine) mine = std::make_unique<LatentWriter>(pass);
-    for (Index at = chunks.begin(chunk); at < chunks.end(chunk); at += block_rows) {
+    for (Index at = chunks.begin(chunk); at < chunks.end(chunk); at += rows_of_task) {
       checkpoint();
-      mine->write(at, std::min(block_rows, chunks.end(chunk) - at));
+      mine->write(at, std::min(rows_of_task, chunks.end(chunk) - at));
     }
   });
 }
@@ -338,7 +338,7 @@ void Posteriors::write_latent(const PosteriorTarget& target, const double* respo
 void Posteriors::write_factorised(const PosteriorTarget& target, const double* responsibilities) const {
   const Measurements::Prepared& data = measurements_.prepared();
   const Pass pass{population_, data, target, responsibilities, rank_, joined_};
-  const Chunks chunks(data.size(), block_rows);
+  const Chunks chunks(data.size(), rows_of_task);
   std::vector<std::unique_ptr<FactorisedWriter>> own(
       static_cast<std::size_t>(thread_count(chunks.count(), execution_)));
   run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
