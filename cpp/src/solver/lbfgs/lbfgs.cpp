@@ -309,7 +309,7 @@ std::vector<Index> sample_rows(const LocalObjective& objective) {
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
   // Their matrix costs m d^2 operations, at most as much as a few passes.
-  const Index m = std::min({50 * d, n / 4, 60 * n / d});
+  const Index m = std::min({50 * d, n / 4, std::max(60 * n / d, 4 * d)});
   if (m < 4 * d || m < 200) return {};
   std::vector<Index> rows(static_cast<std::size_t>(m));
   std::uint64_t state = 0;
