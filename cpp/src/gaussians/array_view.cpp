@@ -4,7 +4,6 @@
 
 #include "halosvm/core/check.hpp"
 
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -141,100 +140,6 @@ void ArrayView::check(const std::string& argument, double lowest, const std::str
   const Index at = first_refused(lowest, execution);
   if (at < 0) return;
   refuse(argument, at, at / cols_ / rows_per_example, at % cols_, rule);
-}
-
-namespace {
-
-/// Eight numbers, in as many registers as the processor needs for them.
-using Pack = Eigen::Array<double, 8, 1>;
-
-Pack load(const double* from) { return Eigen::Map<const Pack>(from); }
-
-/// x_r' w_p for 4 rows and 2 weights at a time: every number loaded is used at least twice.
-void dots_4x2(const double* x, const double* w0, const double* w1, Index size, double* out0, double* out1) {
-  constexpr Index rows = 4;
-  std::array<Pack, rows> sum0;
-  std::array<Pack, rows> sum1;
-  sum0.fill(Pack::Zero());
-  sum1.fill(Pack::Zero());
-  Index j = 0;
-  for (; j + 8 <= size; j += 8) {
-    const Pack a = load(w0 + j);
-    const Pack b = load(w1 + j);
-    for (std::size_t r = 0; r < rows; ++r) {
-      const Pack value = load(x + static_cast<Index>(r) * size + j);
-      sum0[r] += value * a;
-      sum1[r] += value * b;
-    }
-  }
-  for (std::size_t r = 0; r < rows; ++r) {
-    out0[r] = sum0[r].sum();
-    out1[r] = sum1[r].sum();
-    for (Index k = j; k < size; ++k) {
-      out0[r] += x[static_cast<Index>(r) * size + k] * w0[k];
-      out1[r] += x[static_cast<Index>(r) * size + k] * w1[k];
-    }
-  }
-}
-
-/// sum_p += sum_r a_p(r) x_r for 4 rows and 2 sums at a time.
-void add_4x2(const double* x, const double* a0, const double* a1, Index size, double* sum0, double* sum1) {
-  Index j = 0;
-  for (; j + 8 <= size; j += 8) {
-    Eigen::Map<Pack> out0(sum0 + j);
-    Eigen::Map<Pack> out1(sum1 + j);
-    Pack first = out0;
-    Pack second = out1;
-    for (Index r = 0; r < 4; ++r) {
-      const Pack value = load(x + r * size + j);
-      first += value * a0[r];
-      second += value * a1[r];
-    }
-    out0 = first;
-    out1 = second;
-  }
-  for (; j < size; ++j) {
-    for (Index r = 0; r < 4; ++r) {
-      sum0[j] += x[r * size + j] * a0[r];
-      sum1[j] += x[r * size + j] * a1[r];
-    }
-  }
-}
-
-}  // namespace
-
-void multiply(const ConstMatrixMap& block, const ConstMatrixRef& weights, MatrixRef out) {
-  const Index n_problems = weights.rows();
-  const Index paired = n_problems / 2 * 2;
-  const Index tiled = paired > 0 ? block.rows() / 4 * 4 : 0;
-  for (Index i = 0; i < tiled; i += 4) {
-    for (Index k = 0; k < paired; k += 2) {
-      dots_4x2(block.row(i).data(), weights.row(k).data(), weights.row(k + 1).data(), block.cols(),
-               out.row(k).data() + i, out.row(k + 1).data() + i);
-    }
-  }
-  const Index rest = block.rows() - tiled;
-  for (Index k = 0; k < n_problems; ++k) {
-    const Index begin = k < paired ? tiled : 0;
-    out.row(k).segment(begin, k < paired ? rest : block.rows()).transpose().noalias() =
-        block.bottomRows(k < paired ? rest : block.rows()) * weights.row(k).transpose();
-  }
-}
-
-void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coefficients, MatrixRef sum) {
-  const Index n_problems = coefficients.rows();
-  const Index paired = n_problems / 2 * 2;
-  const Index tiled = paired > 0 ? block.rows() / 4 * 4 : 0;
-  for (Index k = 0; k < paired; k += 2) {
-    for (Index i = 0; i < tiled; i += 4) {
-      add_4x2(block.row(i).data(), coefficients.row(k).data() + i, coefficients.row(k + 1).data() + i, block.cols(),
-              sum.row(k).data(), sum.row(k + 1).data());
-    }
-  }
-  for (Index k = 0; k < n_problems; ++k) {
-    const Index rows = k < paired ? block.rows() - tiled : block.rows();
-    sum.row(k).transpose().noalias() += block.bottomRows(rows).transpose() * coefficients.row(k).tail(rows).transpose();
-  }
 }
 
 }  // namespace halosvm

@@ -16,10 +16,10 @@ Gaussians::Gaussians(const ArrayView& means, std::shared_ptr<const Covariances> 
 }
 
 Index Gaussians::block_rows() const {
-  constexpr Index first_level = 32768;
-  constexpr Index second_level = 524288;
+  constexpr Index small = 131072;
+  constexpr Index large = 524288;
   const Index row_bytes = std::max<Index>(1, means_.row_bytes() + covariances_->row_bytes());
-  const Index rows = std::max(first_level / row_bytes, std::min<Index>(16, second_level / row_bytes));
+  const Index rows = std::max(small / row_bytes, std::min<Index>(16, large / row_bytes));
   return std::clamp<Index>(rows, 1, 256);
 }
 

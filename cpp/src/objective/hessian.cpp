@@ -55,7 +55,8 @@ void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const 
   const Index d = n_features();
   const Index count = some.count;
   const bool spread = loss_->uses_spread();
-  const ConstMatrixMap X = margins(some, 0, W, b, memory.work);
+  margins(some, 0, W, b, memory.work);
+  const ConstMatrixMap X = data_.means().block(some, memory.work.means_.data());
   const double* m = memory.work.m_.data();
   const double* s = memory.work.s_.data();
   double* slope_s2 = memory.values.row(2).data();

@@ -112,13 +112,12 @@ LocalObjective::Workspace::Workspace(const LocalObjective& objective, Index rows
       means_(static_cast<std::size_t>(rows * objective.n_features())),
       covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))) {}
 
-ConstMatrixMap LocalObjective::margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
-                                       Workspace& work) const {
-  const ConstMatrixMap X = data_.means().block(rows, work.means_.data());
+void LocalObjective::margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
+                             Workspace& work) const {
   auto m = work.m_.topLeftCorner(W.rows(), rows.count);
   auto s = work.s_.topLeftCorner(W.rows(), rows.count);
   auto y = work.sign_.topLeftCorner(W.rows(), rows.count);
-  multiply(X, W, m);
+  data_.means().multiply(rows, W, m, work.means_.data());
   for (Index k = 0; k < W.rows(); ++k) {
     targets_.signs(rows, first + k, y.row(k).data());
     m.row(k) = -y.row(k).array() * (m.row(k).array() + b(k));
@@ -136,12 +135,11 @@ ConstMatrixMap LocalObjective::margins(const Rows& rows, Index first, const Cons
   } else {
     s.setConstant(floor_);
   }
-  return X;
 }
 
 void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
                                double scale, double value_scale, Workspace& work, Evaluation& sum) const {
-  const ConstMatrixMap X = margins(rows, first, W, b, work);
+  margins(rows, first, W, b, work);
   auto c = work.weight_.head(rows.count).transpose().array();
   auto unscaled = work.unscaled_.head(rows.count).transpose().array();
   for (Index i = 0; i < rows.count; ++i) {
@@ -164,7 +162,8 @@ void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixR
     sum.value(k) += value_scale * (unscaled * work.value_.row(k).head(rows.count).array()).sum();
     sum.intercept(k) += a.sum();
   }
-  add_weighted_rows(X, work.slope_m_.topLeftCorner(W.rows(), rows.count), sum.coef);
+  data_.means().add_weighted_rows(rows, work.slope_m_.topLeftCorner(W.rows(), rows.count), sum.coef,
+                                  work.means_.data());
   if (loss_->uses_spread()) {
     data_.covariances().add_weighted_products(rows, work.slope_s2_.topLeftCorner(W.rows(), rows.count), W, sum.coef,
                                               work.covariances_.data());
@@ -243,7 +242,7 @@ void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRe
   if (spread_norm() != 2.0) check::fail("norm", "must be 2 for Hessians");
   // With a = dm/d(w,b) . (V, v0) and e = (S w / s) . V the product is K.0's: three sums of x_i, S_i w and S_i v.
   reduce(out, [&](const Rows& rows, Workspace& work, Evaluation& sum) {
-    const ConstMatrixMap X = margins(rows, 0, W, b, work);
+    margins(rows, 0, W, b, work);
     if (work.second_.size() == 0) {
       work.along_m_.resize(n_problems, block);
       work.along_s_.resize(n_problems, block);
@@ -251,7 +250,7 @@ void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRe
     }
     auto a = work.along_m_.leftCols(rows.count);
     auto e = work.along_s_.leftCols(rows.count);
-    multiply(X, V, a);
+    data_.means().multiply(rows, V, a, work.means_.data());
     const bool spread = loss_->uses_spread();
     if (spread) data_.covariances().bilinear(rows, W, V, e, work.covariances_.data());
     double* mm = work.second_.row(0).data();
@@ -273,7 +272,7 @@ void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRe
         sum.intercept(k) += a(k, i);
       }
     }
-    add_weighted_rows(X, a, sum.coef);
+    data_.means().add_weighted_rows(rows, a, sum.coef, work.means_.data());
     if (spread) {
       double* scratch = work.covariances_.data();
       data_.covariances().add_weighted_products(rows, e, W, sum.coef, scratch);

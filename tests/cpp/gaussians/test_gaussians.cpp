@@ -52,17 +52,18 @@ TEST_CASE("a block has 1 to 256 rows: as many as fit into 32 KiB, or up to 16 if
     return Gaussians(nothing, std::make_shared<halosvm::DiagonalCovariances>(nothing)).block_rows();
   };
   CHECK(block_rows(1) == 256);
-  for (const Index d : {10, 20, 64, 100}) {
+  for (const Index d : {40, 64, 100, 300}) {
     CAPTURE(d);
-    CHECK(block_rows(d) * d * 16 <= 32768);
-    CHECK((block_rows(d) + 1) * d * 16 > 32768);
+    CHECK(block_rows(d) * d * 16 <= 131072);
+    CHECK((block_rows(d) + 1) * d * 16 > 131072);
   }
-  CHECK(block_rows(333) == 16);
+  CHECK(block_rows(1000) == 16);
   CHECK(block_rows(2048) == 16);
   CHECK(block_rows(4096) == 8);
   CHECK(block_rows(100000) == 1);
-  CHECK(certain(wide, 0, 64).block_rows() == 64);
-  CHECK(Gaussians(ArrayView(narrow, 0, 64), std::make_shared<ZeroCovariances>(0, 64)).block_rows() == 128);
+  CHECK(certain(wide, 0, 64).block_rows() == 256);
+  CHECK(certain(wide, 0, 640).block_rows() == 25);
+  CHECK(Gaussians(ArrayView(narrow, 0, 640), std::make_shared<ZeroCovariances>(0, 640)).block_rows() == 51);
 }
 
 TEST_CASE("a check accepts negative and large means and names the first that is not finite or overflows") {

@@ -45,6 +45,24 @@ class ArrayView {
   /// \p count consecutive numbers from position \p offset of the whole array, likewise.
   const double* values(Index offset, Index count, double* scratch) const;
 
+  /// Calls \p use with a pointer to the numbers as they are stored, from position \p offset of the whole array; only
+  /// where they are read as they are.
+  template <class Use>
+  void as_stored(Index offset, const Use& use) const {
+    if (float64_ != nullptr) {
+      use(float64_ + offset);
+    } else {
+      use(float32_ + offset);
+    }
+  }
+
+  /// out(k, i) = x_i' w_k for the rows x_i and the rows w_k of \p weights. One problem reads the numbers as they are
+  /// stored, others a \ref block.
+  void multiply(const Rows& rows, const ConstMatrixRef& weights, MatrixRef out, double* scratch) const;
+
+  /// sum(k, :) += sum_i coefficients(k, i) x_i, likewise.
+  void add_weighted_rows(const Rows& rows, const ConstMatrixRef& coefficients, MatrixRef sum, double* scratch) const;
+
   /// Asks the processor to bring a row into its cache.
   void prefetch(Index row) const;
 
@@ -72,10 +90,8 @@ class ArrayView {
   const double* origin_ = nullptr;
 };
 
-/// out(k, i) = x_i' w_k for the rows x_i of \p block and the rows w_k of \p weights.
+/// The same for the rows of a block.
 void multiply(const ConstMatrixMap& block, const ConstMatrixRef& weights, MatrixRef out);
-
-/// sum(k, :) += sum_i coefficients(k, i) x_i.
 void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coefficients, MatrixRef sum);
 
 }  // namespace halosvm

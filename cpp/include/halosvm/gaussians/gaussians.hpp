@@ -22,8 +22,8 @@ class Gaussians {
   const Covariances& covariances() const { return *covariances_; }
   const std::shared_ptr<const Covariances>& shared_covariances() const { return covariances_; }
 
-  /// Rows of a block, 1 to 256: those that fit into 32 KiB, or up to 16 that fit into 512 KiB, so that a block stays in
-  /// the cache while it is worked on and weights are not read anew for every few rows.
+  /// Rows of a block, 1 to 256: those that fit into 128 KiB, or up to 16 that fit into 512 KiB, so that a block stays
+  /// in the cache while it is worked on and weights are not read anew for every few rows.
   Index block_rows() const;
 
   /// Rows that a pass gives to one thread at least: a block, and enough to take longer than it takes to start a thread.

@@ -149,9 +149,8 @@ class LocalObjective final : public Objective {
   struct PassMemory;
   void curvature(const Rows& some, const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre,
                  Curvature& memory) const;
-  /// Fills work.m_ and work.s_ for a block; returns the block of means.
-  ConstMatrixMap margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
-                         Workspace& work) const;
+  /// Fills work.m_ and work.s_ for a block.
+  void margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, Workspace& work) const;
   /// The same with the value as \p value_scale times the sum of unscaled weights times psi.
   void add_block(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b, double scale,
                  double value_scale, Workspace& work, Evaluation& sum) const;

@@ -15,14 +15,14 @@ void DiagonalCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, co
                                    double* scratch) const {
   MatrixMap products(scratch, W.rows(), n_features());
   products = W.cwiseProduct(V);
-  multiply(variances_.block(rows, scratch + products.size()), products, out);
+  variances_.multiply(rows, products, out, scratch + products.size());
 }
 
 void DiagonalCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
                                                 MatrixRef sum, double* scratch) const {
   MatrixMap totals(scratch, W.rows(), n_features());
   totals.setZero();
-  add_weighted_rows(variances_.block(rows, scratch + totals.size()), a, totals);
+  variances_.add_weighted_rows(rows, a, totals, scratch + totals.size());
   sum += totals.cwiseProduct(W);
 }
 

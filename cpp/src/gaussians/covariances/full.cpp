@@ -59,8 +59,8 @@ FullCovariances::FullCovariances(const ArrayView& matrices, Index n_samples)
   check::same_size("matrices", matrices.rows(), "n_samples * n_features", n_samples * matrices.cols(), "rows");
 }
 
-Index FullCovariances::scratch_size(const BlockShape& /*shape*/) const {
-  return strip_rows(n_features()) * (n_features() + 1);
+Index FullCovariances::scratch_size(const BlockShape& shape) const {
+  return strip_rows(n_features()) * (n_features() + shape.problems);
 }
 
 void FullCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
@@ -71,12 +71,9 @@ void FullCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const 
   for (Index i = 0; i < rows.count; ++i) {
     for (Index begin = 0; begin < d; begin += strip) {
       const Index count = std::min(strip, d - begin);
-      const ConstMatrixMap S = matrices_.block({rows[i] * d + begin, count}, scratch + strip);
-      VectorMap product(scratch, count);
-      for (Index k = 0; k < W.rows(); ++k) {
-        product.noalias() = S * W.row(k).transpose();
-        out(k, i) += product.dot(V.row(k).segment(begin, count).transpose());
-      }
+      MatrixMap products(scratch, W.rows(), count);
+      matrices_.multiply({rows[i] * d + begin, count}, W, products, scratch + products.size());
+      for (Index k = 0; k < W.rows(); ++k) out(k, i) += products.row(k).dot(V.row(k).segment(begin, count));
     }
   }
 }
@@ -86,15 +83,12 @@ void FullCovariances::add_weighted_products(const Rows& rows, const ConstMatrixR
   const Index d = n_features();
   const Index strip = strip_rows(d);
   for (Index i = 0; i < rows.count; ++i) {
+    if (a.col(i).isZero(0.0)) continue;
     for (Index begin = 0; begin < d; begin += strip) {
       const Index count = std::min(strip, d - begin);
-      const ConstMatrixMap S = matrices_.block({rows[i] * d + begin, count}, scratch + strip);
-      VectorMap product(scratch, count);
-      for (Index k = 0; k < W.rows(); ++k) {
-        if (a(k, i) == 0.0) continue;
-        product.noalias() = S * W.row(k).transpose();
-        sum.row(k).segment(begin, count).transpose() += a(k, i) * product;
-      }
+      MatrixMap products(scratch, W.rows(), count);
+      matrices_.multiply({rows[i] * d + begin, count}, W, products, scratch + products.size());
+      for (Index k = 0; k < W.rows(); ++k) sum.row(k).segment(begin, count) += a(k, i) * products.row(k);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include "halosvm/gaussians/covariances/low_rank.hpp"
 
+#include "gaussians/covariances/small_factors.hpp"
 #include "halosvm/core/check.hpp"
 
 #include <algorithm>
@@ -45,6 +46,11 @@ void LowRankCovariances::set_diagonal(const ArrayView& diagonal) {
   diagonal_.emplace(diagonal);
 }
 
+/// The same one for all, for which there are loops of their own.
+bool LowRankCovariances::has_small_rank() const {
+  return offsets_ == nullptr && uniform_rank_ >= 1 && uniform_rank_ <= largest_small_rank;
+}
+
 Index LowRankCovariances::row_bytes() const {
   const Index n = std::max<Index>(1, n_samples());
   const Index factor = (factors_.row_bytes() * factors_.rows() + n - 1) / n;
@@ -53,7 +59,9 @@ Index LowRankCovariances::row_bytes() const {
 
 Index LowRankCovariances::scratch_size(const BlockShape& shape) const {
   const Index strip = strip_rows(n_features(), largest_rank_) * largest_rank_;
-  return std::max(2 * largest_rank_ + 3 * strip, diagonal_ ? diagonal_->scratch_size(shape) : 0);
+  const Index wide = has_small_rank() ? n_features() * uniform_rank_ : 0;
+  return std::max(2 * shape.rows * largest_rank_ + std::max(3 * strip, wide),
+                  diagonal_ ? diagonal_->scratch_size(shape) : 0);
 }
 
 ConstMatrixMap LowRankCovariances::factor(Index row, Index begin, Index count, double* scratch) const {
@@ -112,6 +120,47 @@ void LowRankCovariances::add_combined(const Rows& rows, const ConstVectorRef& a,
   }
 }
 
+void LowRankCovariances::project_all(const Rows& rows, const ConstVectorRef& w, double* p, double* scratch) const {
+  if (!has_small_rank()) {
+    Index at = 0;
+    for (Index i = 0; i < rows.count; at += rank(rows[i]), ++i) {
+      project_one(rows[i], w, VectorMap(p + at, rank(rows[i])), scratch);
+    }
+    return;
+  }
+  const Index r = uniform_rank_;
+  const Index size = n_features() * r;
+  for (Index j = 0; j < n_features(); ++j) std::fill_n(scratch + j * r, r, w(j));
+  with_small_rank(r, [&](auto columns) {
+    for (Index i = 0; i < rows.count; ++i) {
+      factors_.as_stored(rows[i] * size, [&](const auto* factor) {
+        project_small<columns.value>(factor, scratch, size, p + i * columns.value);
+      });
+    }
+  });
+}
+
+void LowRankCovariances::add_all(const Rows& rows, const double* p, VectorRef sum, double* scratch) const {
+  if (!has_small_rank()) {
+    Index at = 0;
+    for (Index i = 0; i < rows.count; at += rank(rows[i]), ++i) {
+      add_one(rows[i], ConstVectorMap(p + at, rank(rows[i])), sum, scratch);
+    }
+    return;
+  }
+  const Index r = uniform_rank_;
+  const Index size = n_features() * r;
+  std::fill_n(scratch, size, 0.0);
+  with_small_rank(r, [&](auto columns) {
+    for (Index i = 0; i < rows.count; ++i) {
+      factors_.as_stored(rows[i] * size, [&](const auto* factor) {
+        add_small<columns.value>(factor, p + i * columns.value, size, scratch);
+      });
+    }
+  });
+  for (Index j = 0; j < n_features(); ++j) sum(j) += ConstVectorMap(scratch + j * r, r).sum();
+}
+
 void LowRankCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
                                   double* scratch) const {
   if (diagonal_) {
@@ -119,18 +168,17 @@ void LowRankCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, con
   } else {
     out.setZero();
   }
-  for (Index i = 0; i < rows.count; ++i) {
-    const Index r = rank(rows[i]);
-    VectorMap p(scratch, r);
-    VectorMap q(scratch + r, r);
-    for (Index k = 0; k < W.rows(); ++k) {
-      project_one(rows[i], W.row(k).transpose(), p, scratch + 2 * r);
-      if (W.data() == V.data()) {
-        out(k, i) += p.squaredNorm();
-      } else {
-        project_one(rows[i], V.row(k).transpose(), q, scratch + 2 * r);
-        out(k, i) += p.dot(q);
-      }
+  const Index most = rows.count * largest_rank_;
+  for (Index k = 0; k < W.rows(); ++k) {
+    double* p = scratch;
+    double* q = W.data() == V.data() ? p : scratch + most;
+    project_all(rows, W.row(k).transpose(), p, scratch + 2 * most);
+    if (q != p) project_all(rows, V.row(k).transpose(), q, scratch + 2 * most);
+    for (Index i = 0; i < rows.count; ++i) {
+      const Index r = rank(rows[i]);
+      out(k, i) += ConstVectorMap(p, r).dot(ConstVectorMap(q, r));
+      p += r;
+      q += r;
     }
   }
 }
@@ -138,15 +186,12 @@ void LowRankCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, con
 void LowRankCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
                                                MatrixRef sum, double* scratch) const {
   if (diagonal_) diagonal_->add_weighted_products(rows, a, W, sum, scratch);
-  for (Index i = 0; i < rows.count; ++i) {
-    const Index r = rank(rows[i]);
-    VectorMap p(scratch, r);
-    for (Index k = 0; k < W.rows(); ++k) {
-      if (a(k, i) == 0.0) continue;
-      project_one(rows[i], W.row(k).transpose(), p, scratch + r);
-      p *= a(k, i);
-      add_one(rows[i], p, sum.row(k).transpose(), scratch + r);
-    }
+  double* rest = scratch + rows.count * largest_rank_;
+  for (Index k = 0; k < W.rows(); ++k) {
+    project_all(rows, W.row(k).transpose(), scratch, rest);
+    double* p = scratch;
+    for (Index i = 0; i < rows.count; p += rank(rows[i]), ++i) VectorMap(p, rank(rows[i])) *= a(k, i);
+    add_all(rows, scratch, sum.row(k).transpose(), rest);
   }
 }
 

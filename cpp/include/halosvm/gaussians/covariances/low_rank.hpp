@@ -58,6 +58,10 @@ class LowRankCovariances final : public Covariances, public Factors {
   void project_one(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const;
   /// sum += F_row v.
   void add_one(Index row, const ConstVectorRef& v, VectorRef sum, double* scratch) const;
+  /// The p_i = F_i' w of all rows one after another, and sum += sum_i F_i p_i.
+  void project_all(const Rows& rows, const ConstVectorRef& w, double* p, double* scratch) const;
+  void add_all(const Rows& rows, const double* p, VectorRef sum, double* scratch) const;
+  bool has_small_rank() const;
   void set_diagonal(const ArrayView& diagonal);
 
   ArrayView factors_;
