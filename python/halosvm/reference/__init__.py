@@ -9,10 +9,12 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     total              examples that may move to where they fit best
     regression         losses of residuals
     kernels            Gaussians -> Gram matrix of an expected kernel
+    features           Gaussians or bounded inputs -> features of a kernel, or how far these move
     empirical_bayes    measurements -> population and posteriors of true values
 """
 
 from .empirical_bayes import deconvolution_step, true_value_posterior
+from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
     bilinear,
@@ -105,18 +107,22 @@ __all__ = [
     "expected_squared_error",
     "expected_squared_hinge",
     "fit_platt",
+    "fourier_bounds",
+    "fourier_features",
     "hessian_vector",
     "hinge",
     "level2_kernel",
     "mixture_kernel",
     "norm_spread",
     "normal_tail",
+    "nystroem_bounds",
     "objective_and_gradient",
     "platt_probability",
     "robust_lower_bound",
     "robust_objective",
     "safe_hypergradient",
     "safe_lower_level",
+    "section_moments",
     "sgd",
     "shared_product",
     "side_probability",
