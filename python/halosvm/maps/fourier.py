@@ -30,7 +30,7 @@ class UncertainFourierFeatures(FeatureMap):
 
     With frequencies :math:`\omega_j` from N(0, 2 gamma I), inner products of the features
 
-    .. math:: \phi(x) = \sqrt{2/D}\, (\cos \omega_1'x, ..., \cos \omega_{D/2}'x, \sin \omega_1'x, ..)
+    .. math:: \phi(x) = \sqrt{2/D}\, (\cos \omega_1'x, ..., \cos \omega_{D/2}'x, \sin \omega_1'x ..)
 
     estimate the RBF kernel :math:`\exp(-\gamma |x - z|^2)`, with an error like D^(-1/2). Of an
     example :math:`X \sim N(x, \Sigma)` the expectation and the covariance of its features are known

@@ -10,6 +10,7 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     regression         losses of residuals
     kernels            Gaussians -> Gram matrix of an expected kernel
     features           Gaussians or bounded inputs -> features of a kernel, or how far these move
+    perturbations      bounded inputs -> the strongest ones that gradient ascent finds
     empirical_bayes    measurements -> population and posteriors of true values
 """
 
@@ -51,6 +52,7 @@ from .losses import (
     squared_hinge_tail,
     worst_case,
 )
+from .perturbations import differentiable_fourier, differentiable_nystroem, strongest_move
 from .regression import (
     REGRESSION_LOSSES,
     expected_epsilon_insensitive,
@@ -93,6 +95,8 @@ __all__ = [
     "decision_function",
     "decision_std",
     "deconvolution_step",
+    "differentiable_fourier",
+    "differentiable_nystroem",
     "exact_intercept",
     "expansion_variance",
     "expected_epsilon_insensitive",
@@ -128,6 +132,7 @@ __all__ = [
     "side_probability",
     "spread_squared",
     "squared_hinge_tail",
+    "strongest_move",
     "suboptimality_bound",
     "total_kernel_svc",
     "total_logistic",
