@@ -82,7 +82,7 @@ def test_no_perturbation_moves_nystroem_features_beyond_their_bound(
             assert found <= bound * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("n", [50, 200])
+@pytest.mark.parametrize("n", [50, 300])
 def test_gradient_ascent_comes_within_two_percent_of_the_joint_bound(n):
     """The setting of spec G.5: isotropic, D = 1000, where the printed bound is 6 to 11 times it."""
     rng = np.random.default_rng(0)
@@ -170,9 +170,9 @@ def test_the_worst_case_on_bounds_is_above_that_of_every_perturbation():
 
 
 def test_wide_data_have_a_bound_that_holds():
-    """Beyond 256 on the smaller side, the spectral norm is bounded by a larger one."""
+    """Beyond 256 on the smaller side, the spectral norm of a row is bounded by a larger one."""
     rng = np.random.default_rng(0)
-    X = Gaussians(rng.normal(size=(2, 300)), std=rng.uniform(0.05, 0.2, (2, 300)))
+    X = Gaussians(rng.normal(size=(2, 300)), std=rng.uniform(0.15, 0.2, (2, 300)))
     fitted = UncertainFourierFeatures(600, gamma=0.01, covariance="bound", random_state=0).fit(X)
     bounds = np.sqrt(fitted.transform(X).covariances.variances()[:, 0])
     printed = fitted.set_params(bound="printed").transform(X).covariances.variances()[:, 0]
@@ -180,7 +180,15 @@ def test_wide_data_have_a_bound_that_holds():
         R = np.diag(np.sqrt(X.covariances.variances()[i]))
         norm = np.linalg.norm(fitted.frequencies_ @ R, 2)
         joint = 2 * np.sin(min(np.pi, norm / np.sqrt(300)) / 2)
-        assert joint <= bounds[i] < np.sqrt(printed[i])
+        assert joint * (1 - 1e-12) <= bounds[i] < 1.3 * joint
+        assert bounds[i] < 0.5 * np.sqrt(printed[i])
+    round_ones = Gaussians(X.mean, std=np.full(2, 0.2))
+    bound = np.sqrt(fitted.set_params(bound="tight").transform(round_ones).covariances[0][0, 0])
+    norm = 0.2 * np.linalg.norm(fitted.frequencies_, 2)
+    np.testing.assert_allclose(bound, 2 * np.sin(norm / np.sqrt(300) / 2), rtol=1e-10)
+    dense = Gaussians(X.mean, cov=X.covariances.to_full())
+    largest = np.sqrt(fitted.transform(dense).covariances.variances()[:, 0])
+    assert (largest >= bounds * (1 - 1e-9)).all()
 
 
 @pytest.mark.parametrize("norm", [3.0, 0.5, np.nan])

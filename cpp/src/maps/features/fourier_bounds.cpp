@@ -3,6 +3,7 @@
 #include "halosvm/maps/fourier.hpp"
 
 #include "maps/features/frequencies.hpp"
+#include "kernel/lanes.hpp"
 #include "maps/features/lift.hpp"
 
 #include <algorithm>
@@ -30,10 +31,10 @@ class Bounds {
  public:
   Bounds(const FourierMap& map, const kernels::Side& side, const InputBall& ball, bool printed)
       : map_(map), side_(side), ball_(ball), printed_(printed), lift_(side), thetas_(map.n_frequencies()) {
+    if (!printed) own_norm_ = norm_.bound(map.frequencies);
     if (!isotropic()) return;
     for (Index j = 0; j < thetas_.size(); ++j) thetas_(j) = dual_norm(map.frequencies.row(j), ball.norm);
     units_ = thetas_;
-    unit_norm_ = norm_.bound(map.frequencies);
   }
 
   double of(const kernels::Block& block, Index i) {
@@ -41,11 +42,11 @@ class Bounds {
     if (isotropic()) {
       const double deviation = std::sqrt(block.variance(i, 0));
       thetas_ = ball_.radius * deviation * units_;
-      norm = deviation * unit_norm_;
+      norm = deviation * own_norm_;
     } else {
       const Matrix& lifted = lift_.of(block, i, map_.frequencies);
       for (Index j = 0; j < thetas_.size(); ++j) thetas_(j) = ball_.radius * dual_norm(lifted.row(j), ball_.norm);
-      if (!printed_) norm = norm_.bound(lifted);
+      if (!printed_) norm = spectral_norm(lifted, block, i);
     }
     if (printed_) return by_print();
     const double reach = ball_.radius * euclidean_excess(ball_.norm, lift_.rank()) * norm;
@@ -54,6 +55,21 @@ class Bounds {
 
  private:
   bool isotropic() const { return side_.uniform() && side_.rank() == 0 && side_.full() == nullptr; }
+
+  /// |W R|, of wide data a bound: |W| |R| is exact for equal variances.
+  double spectral_norm(const Matrix& lifted, const kernels::Block& block, Index i) {
+    if (SpectralNorm::affordable(lifted)) return norm_.bound(lifted);
+    double squared = 0.0;
+    if (side_.full() != nullptr) {
+      const Index d = block.mean.cols();
+      squared = block.matrix.middleRows(i * d, d).norm();
+    } else {
+      if (lift_.has_variances()) squared = block.variance.row(i).maxCoeff();
+      const Index padded = kernels::padded(block.count);
+      for (Index a = 0; a < block.rank; ++a) squared += block.factor.row(a * padded + i).squaredNorm();
+    }
+    return std::min(norm_.rough_bound(lifted), own_norm_ * std::sqrt(squared));
+  }
 
   /// |R dphi| <= sqrt((4/D) sum min(2, theta^2 / 2)), where D is twice the number of pairs; without a pair's sine half
   /// of its square is missing, and D is their number: the same bound holds, for |cos(u + t) - cos u|^2 <= 2 (1 - cos
@@ -90,8 +106,8 @@ class Bounds {
   Lift lift_;
   SpectralNorm norm_;
   Vector thetas_;
-  Vector units_;  ///< of a standard deviation of 1
-  double unit_norm_ = 0.0;
+  Vector units_;           ///< of a standard deviation of 1
+  double own_norm_ = 0.0;  ///< |W|
 };
 
 }  // namespace

@@ -29,13 +29,20 @@ class Lift {
   linalg::SymmetricEigen eigen_;
 };
 
-/// The largest singular value of a matrix, bounded from above within a relative 1e-12 where its smaller side is at most
-/// 256, else by the norm of its products of columns.
+/// The largest singular value of a matrix, bounded from above.
 class SpectralNorm {
  public:
+  /// Whether its time, which grows with the cube of the smaller side, is what a row may take.
+  static bool affordable(const Matrix& L);
+  /// Within a relative 1e-12.
   double bound(const Matrix& L);
+  /// In a time that grows with the square: the norm of L'L, whose ratio to the largest eigenvalue is at most the fourth
+  /// root of the smaller side.
+  double rough_bound(const Matrix& L);
 
  private:
+  void multiply(const Matrix& L);
+
   Columns products_;
   linalg::SymmetricEigen eigen_;
 };
