@@ -137,7 +137,7 @@ TEST_CASE("moments of Fourier features follow from expected cosines for every ki
   }
 }
 
-TEST_CASE("Fourier features allocate as much for many rows as for few") {
+TEST_CASE("Fourier features allocate a few times for a block of rows, never for a row") {
   const Index d = 4;
   const FourierMap map = fourier_map(8, d, true);
   const auto count = [&](Index n) {
@@ -156,7 +156,8 @@ TEST_CASE("Fourier features allocate as much for many rows as for few") {
     target.matrices = matrices.data();
     return oracle::allocations_in([&] { fourier_features(map, X, target, {1, {}}); });
   };
-  CHECK(count(64 * 128 * 4) == count(64 * 128 * 2));
+  const Index rows = 64 * 128;
+  CHECK(count(2 * rows) - count(rows) <= static_cast<std::size_t>(rows / 128 * 4));
 }
 
 TEST_CASE("moments of Nystroem features follow from products of Gaussian densities for every kind of covariance") {
