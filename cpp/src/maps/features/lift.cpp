@@ -29,7 +29,7 @@ const Matrix& Lift::of(const kernels::Block& block, Index i, const Matrix& W) {
   const Index d = W.cols();
   lifted_.resize(W.rows(), rank_);
   if (side_.full() != nullptr) {
-    eigen_.compute(block.matrix.middleRows(i * d, d));
+    eigen_.compute(block.matrix.middleRows(i * d, d).transpose());  // in column-major order without a copy
     root_ = eigen_.vectors() * eigen_.values().cwiseMax(0.0).cwiseSqrt().asDiagonal();
     lifted_.noalias() = W * root_;
     return lifted_;
@@ -57,11 +57,10 @@ const Matrix& Lift::of(const kernels::Block& block, Index i, const Matrix& W) {
 bool SpectralNorm::affordable(const Matrix& L) { return std::min(L.rows(), L.cols()) <= largest_order; }
 
 void SpectralNorm::multiply(const Matrix& L) {
-  if (L.rows() < L.cols()) {
-    products_.noalias() = L * L.transpose();
-  } else {
-    products_.noalias() = L.transpose() * L;
-  }
+  const bool wide = L.rows() < L.cols();
+  if (wide) turned_ = L.transpose();
+  const Matrix& tall = wide ? turned_ : L;
+  products_.noalias() = tall.transpose() * tall;
 }
 
 double SpectralNorm::bound(const Matrix& L) {

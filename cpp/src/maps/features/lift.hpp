@@ -43,6 +43,7 @@ class SpectralNorm {
  private:
   void multiply(const Matrix& L);
 
+  Matrix turned_;
   Columns products_;
   linalg::SymmetricEigen eigen_;
 };
