@@ -2,6 +2,7 @@
 
 #include "halosvm/maps/fourier.hpp"
 
+#include "halosvm/core/blocks.hpp"
 #include "halosvm/core/check.hpp"
 #include "kernel/lanes.hpp"
 #include "maps/features/frequencies.hpp"
@@ -10,7 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <memory>
 
 namespace halosvm {
 namespace maps {
@@ -253,16 +254,9 @@ void fourier_features(const FourierMap& map, const Gaussians& X, const FeatureTa
   const maps::Shared shared(map, X);
   const Index vectors = std::max<Index>(1, shared.side.full() != nullptr ? X.n_features() : shared.side.rank());
   const Index block_rows = maps::block_rows_of(map.n_frequencies(), vectors);
-  const Chunks chunks(X.n_samples(), block_rows);
-  std::vector<std::unique_ptr<maps::Features>> works(static_cast<std::size_t>(thread_count(chunks.count(), execution)));
-  run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    auto& work = works[static_cast<std::size_t>(slot)];
-    if (!work) work = std::make_unique<maps::Features>(shared, out);
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block_rows) {
-      checkpoint();
-      work->run(begin, std::min(block_rows, chunks.end(chunk) - begin));
-    }
-  });
+  for_each_block(
+      X.n_samples(), block_rows, execution, [&] { return std::make_unique<maps::Features>(shared, out); },
+      [](maps::Features& features, Index begin, Index count) { features.run(begin, count); });
 }
 
 }  // namespace halosvm

@@ -2,13 +2,14 @@
 
 #include "halosvm/maps/fourier.hpp"
 
+#include "halosvm/core/blocks.hpp"
 #include "maps/features/frequencies.hpp"
 #include "kernel/lanes.hpp"
 #include "maps/features/lift.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <memory>
 
 namespace halosvm {
 namespace maps {
@@ -37,6 +38,13 @@ class Bounds {
     units_ = thetas_;
   }
 
+  /// The bounds of consecutive rows.
+  void write(Index begin, Index count, VectorRef out) {
+    block_.load(side_, begin, count);
+    for (Index i = 0; i < count; ++i) out(begin + i) = of(block_, i);
+  }
+
+ private:
   double of(const kernels::Block& block, Index i) {
     double norm = 0.0;
     if (isotropic()) {
@@ -53,7 +61,6 @@ class Bounds {
     return std::min(by_frequency(block, i), joint(reach));
   }
 
- private:
   bool isotropic() const { return side_.uniform() && side_.rank() == 0 && side_.full() == nullptr; }
 
   /// |W R|, of wide data a bound: |W| |R| is exact for equal variances.
@@ -103,6 +110,7 @@ class Bounds {
   const kernels::Side& side_;
   const InputBall& ball_;
   bool printed_;
+  kernels::Block block_;
   Lift lift_;
   SpectralNorm norm_;
   Vector thetas_;
@@ -120,22 +128,9 @@ void fourier_bound(const FourierMap& map, const Gaussians& X, const InputBall& b
   const Vector one = Vector::Ones(1);
   const Vector origin = Vector::Zero(X.n_features());
   const kernels::Side side(X, one, origin);
-  constexpr Index block_rows = 8;
-  const Chunks chunks(X.n_samples(), block_rows);
-  struct Work {
-    maps::Bounds bounds;
-    kernels::Block block;
-  };
-  std::vector<std::unique_ptr<Work>> works(static_cast<std::size_t>(thread_count(chunks.count(), execution)));
-  run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    auto& work = works[static_cast<std::size_t>(slot)];
-    if (!work) work = std::unique_ptr<Work>(new Work{maps::Bounds(map, side, ball, printed), {}});
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block_rows) {
-      checkpoint();
-      work->block.load(side, begin, std::min(block_rows, chunks.end(chunk) - begin));
-      for (Index i = 0; i < work->block.count; ++i) out(begin + i) = work->bounds.of(work->block, i);
-    }
-  });
+  for_each_block(
+      X.n_samples(), 8, execution, [&] { return std::make_unique<maps::Bounds>(map, side, ball, printed); },
+      [&](maps::Bounds& bounds, Index begin, Index count) { bounds.write(begin, count, out); });
 }
 
 }  // namespace halosvm

@@ -2,12 +2,13 @@
 
 #include "maps/features/lift.hpp"
 
+#include "halosvm/core/blocks.hpp"
 #include "halosvm/core/check.hpp"
 #include "kernel/lanes.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <memory>
 
 namespace halosvm {
 namespace maps {
@@ -86,6 +87,44 @@ double euclidean_excess(double p, Index dimensions) {
   return p > 2.0 ? std::sqrt(static_cast<double>(dimensions)) : 1.0;
 }
 
+namespace {
+
+/// Lengths of the longest steps R u.
+class Steps {
+ public:
+  Steps(const kernels::Side& side, const InputBall& ball)
+      : side_(side),
+        ball_(ball),
+        unit_(Matrix::Identity(side.data().n_features(), side.data().n_features())),
+        lift_(side) {}
+
+  void write(Index begin, Index count, VectorRef out) {
+    block_.load(side_, begin, count);
+    for (Index i = 0; i < count; ++i) out(begin + i) = ball_.radius * of(lift_.of(block_, i, unit_));
+  }
+
+ private:
+  /// max |R u| over |u|_p <= 1.
+  double of(const Matrix& R) {
+    if (R.cols() == 0) return 0.0;
+    if (ball_.norm == 1.0) return R.colwise().norm().maxCoeff();
+    double step = SpectralNorm::affordable(R) ? norm_.bound(R) : norm_.rough_bound(R);
+    if (ball_.norm == 2.0) return step;
+    step *= euclidean_excess(ball_.norm, R.cols());
+    // Columns of diag(sd) are orthogonal, which makes the corners of a box the farthest.
+    const bool box = side_.rank() == 0;
+    return std::min(step, box ? R.norm() : R.colwise().norm().sum());
+  }
+
+  const kernels::Side& side_;
+  const InputBall& ball_;
+  Matrix unit_;
+  Lift lift_;
+  SpectralNorm norm_;
+  kernels::Block block_;
+};
+
+}  // namespace
 }  // namespace maps
 
 Index latent_rank(const Gaussians& X) {
@@ -121,41 +160,9 @@ void largest_steps(const Gaussians& X, const Vector& scale, const InputBall& bal
     }
     return;
   }
-  const Matrix unit = Matrix::Identity(X.n_features(), X.n_features());
-  struct Work {
-    explicit Work(const kernels::Side& side) : lift(side) {}
-    maps::Lift lift;
-    maps::SpectralNorm norm;
-    kernels::Block block;
-  };
-  constexpr Index block_rows = 8;
-  const Chunks chunks(X.n_samples(), block_rows);
-  std::vector<std::unique_ptr<Work>> works(static_cast<std::size_t>(thread_count(chunks.count(), execution)));
-  run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    auto& work = works[static_cast<std::size_t>(slot)];
-    if (!work) work = std::make_unique<Work>(side);
-    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block_rows) {
-      checkpoint();
-      work->block.load(side, begin, std::min(block_rows, chunks.end(chunk) - begin));
-      for (Index i = 0; i < work->block.count; ++i) {
-        const Matrix& R = work->lift.of(work->block, i, unit);
-        double step = 0.0;
-        if (ball.norm == 1.0) {
-          step = R.cols() > 0 ? R.colwise().norm().maxCoeff() : 0.0;
-        } else {
-          const bool exact = maps::SpectralNorm::affordable(R);
-          step = exact ? work->norm.bound(R) : work->norm.rough_bound(R);
-          step *= maps::euclidean_excess(ball.norm, R.cols());
-          if (ball.norm > 2.0) {
-            // Columns of diag(sd) are orthogonal, which makes the corners of a box the farthest.
-            const bool box = side.rank() == 0;
-            step = std::min(step, box ? R.norm() : R.colwise().norm().sum());
-          }
-        }
-        out(begin + i) = ball.radius * step;
-      }
-    }
-  });
+  for_each_block(
+      X.n_samples(), 8, execution, [&] { return std::make_unique<maps::Steps>(side, ball); },
+      [&](maps::Steps& steps, Index begin, Index count) { steps.write(begin, count, out); });
 }
 
 }  // namespace halosvm
