@@ -68,8 +68,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEsti
         """Write `means`, and of `variances`, `factors` and `matrices` those that are given."""
 
     @abstractmethod
-    def _bounds(self, X: Gaussians) -> Array:
-        """Return how far the features of each example can move within its ball, (n_samples,)."""
+    def _bounds(self, X: Gaussians) -> Covariances:
+        """Return covariances of which |R'w| bounds the change of w'phi within a ball of inputs."""
 
     @abstractmethod
     def _check_own_parameters(self) -> None:
@@ -171,7 +171,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEsti
             means = self._means(Gaussians(data.mean))
             if self.output == "mean":
                 return means
-            covariances = Covariances.from_std(self._bounds(data), means.shape[1], argument="bound")
+            covariances = self._bounds(data)
         elif self.output == "mean":
             if not isinstance(data, GaussianMixtures):
                 return self._means(data)

@@ -12,6 +12,7 @@ import numpy as np
 
 from halosvm import _core
 from halosvm.checks.parameters import require_choice, thread_count
+from halosvm.gaussians.covariances import Covariances
 
 from .feature_map import FeatureMap
 
@@ -173,8 +174,8 @@ class UncertainFourierFeatures(FeatureMap):
         map_ = (self.frequencies_, self.phases_)
         _core.fourier_features(*map_, X.core_view(), **out, n_threads=threads)
 
-    def _bounds(self, X: Gaussians) -> Array:
-        return _core.fourier_bound(
+    def _bounds(self, X: Gaussians) -> Covariances:
+        moves = _core.fourier_bound(
             self.frequencies_,
             self.phases_,
             X.core_view(),
@@ -183,6 +184,7 @@ class UncertainFourierFeatures(FeatureMap):
             self.bound == "printed",
             thread_count(self.n_threads),
         )
+        return Covariances.from_std(moves, self._n_features_out, argument="bound")
 
     def _check_own_parameters(self) -> None:
         require_choice(self.map, "map", ("paired", "phase"))

@@ -13,6 +13,8 @@ from scipy.linalg import eigh
 
 from halosvm import _core
 from halosvm.checks.parameters import require_choice, thread_count
+from halosvm.gaussians.covariance_kinds import storage_of
+from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures, moments_of
 from halosvm.kernel.expansions import expansion_values
@@ -73,9 +75,9 @@ class UncertainNystroem(FeatureMap):
           m^2 (D + n_features) for each example, as for "full".
         - "full": the exact covariance, D^2 numbers for each example.
         - "bound": for errors that are bounds instead of distributions, x + R u with
-          :math:`|u|_p \le` `radius`. The mean is :math:`\phi(x)`, and the covariance isotropic with
-          a standard deviation that :math:`|\phi(x + R u) - \phi(x)|` never exceeds. It is for
-          ``UncertainSVC(loss="worst_case", radius=1)`` alone.
+          :math:`|u|_p \le` `radius`. The mean is :math:`\phi(x)`, and of the covariance T
+          :math:`\sqrt{w'Tw}` is what :math:`|w'(\phi(x + R u) - \phi(x))|` never exceeds. It is
+          for ``UncertainSVC(loss="worst_case", radius=1)`` alone.
     output : {"gaussian", "mean"}, default="gaussian"
         "mean" returns the array of the means alone, for any estimator of scikit-learn.
     radius, norm : float, default=1.0 and 2
@@ -83,6 +85,11 @@ class UncertainNystroem(FeatureMap):
         ellipsoid; with infinity and diagonal covariances a box of `radius` standard deviations to
         either side. For other p than 2 the set depends on the root R: that of a diagonal is
         diagonal, factors are their own, and full matrices are refused.
+    bound : {"kernel", "landmarks", "printed"}, default="kernel"
+        Of "bound". "kernel": T is isotropic, from the distance in the kernel's feature space.
+        "landmarks": T is diagonal, from the range of each section; it is smaller along the largest
+        eigenvalues of K and much larger along the smallest. "printed": the paper's, of the same
+        form but looser, for comparison. Both need landmarks="means".
     dtype : {float64, float32}, default=float64
         Type of the features; they are computed in float64.
     random_state : int, RandomState instance or None, default=None
@@ -114,11 +121,12 @@ class UncertainNystroem(FeatureMap):
 
     Notes
     -----
-    The map is a contraction of the kernel's feature space, hence the bound, the distance there:
-    :math:`\sqrt{2 (1 - \exp(-\gamma r^2))}` for inputs that move by at most r. Certain examples
-    have certain features. The features of a mixture have the mean and the covariance of the mixture
-    of its components' features. In a pipeline, `X_std` and `X_cov` reach this step as metadata,
-    which it asks for by itself.
+    The map is a contraction of the kernel's feature space, hence the bound "kernel", the distance
+    there: :math:`\sqrt{2 (1 - \exp(-\gamma r^2))}` for inputs that move by at most r.
+
+    Certain examples have certain features. The features of a mixture have the mean and the
+    covariance of the mixture of its components' features. In a pipeline, `X_std` and `X_cov` reach
+    this step as metadata, which it asks for by itself.
 
     References
     ----------
@@ -152,6 +160,7 @@ class UncertainNystroem(FeatureMap):
         output: str = "gaussian",
         radius: float = 1.0,
         norm: float = 2,
+        bound: str = "kernel",
         dtype: DTypeLike = np.float64,
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
@@ -164,6 +173,7 @@ class UncertainNystroem(FeatureMap):
         self.output = output
         self.radius = radius
         self.norm = norm
+        self.bound = bound
         self.dtype = dtype
         self.random_state = random_state
         self.n_threads = n_threads
@@ -178,6 +188,11 @@ class UncertainNystroem(FeatureMap):
         self.landmark_indices_, self.landmarks_ = rows, X[rows]
         gram = self._kernel().gram(self.landmarks_, n_threads=thread_count(self.n_threads))
         values, vectors = eigh(gram)
+        if not values[-1] > 0.0:
+            raise ValueError(
+                "the expected kernel of all landmarks is 0: errors are far larger than "
+                "1 / sqrt(gamma); take a smaller gamma, or landmarks='means'"
+            )
         kept = values > _SMALLEST * values[-1]
         whitened = (vectors[:, kept] / np.sqrt(values[kept])).T
         self.projection_ = np.ascontiguousarray(whitened[::-1])
@@ -202,11 +217,50 @@ class UncertainNystroem(FeatureMap):
             n_threads=thread_count(self.n_threads),
         )
 
-    def _bounds(self, X: Gaussians) -> Array:
+    def _bounds(self, X: Gaussians) -> Covariances:
         scale, ball = np.sqrt(2.0 * self.gamma_), (float(self.radius), float(self.norm))
         steps = _core.largest_steps(X.core_view(), scale, *ball, thread_count(self.n_threads))
-        return np.asarray(np.sqrt(-2.0 * np.expm1(-0.5 * np.square(steps))))
+        if self.bound == "kernel":
+            moves = np.sqrt(-2.0 * np.expm1(-0.5 * np.square(steps)))
+            return Covariances.from_std(moves, self._n_features_out, argument="bound")
+        whitening = np.square(self.projection_).sum(axis=1)  # 1 / eigenvalue
+        if self.bound == "landmarks":
+            squared = self._by_landmarks(X.mean * scale, steps)
+        else:
+            squared = self._printed(X, scale, steps)
+        return Covariances.diagonal(squared[:, np.newaxis] * whitening, argument="bound")
+
+    def _by_landmarks(self, points: FloatArray, steps: Array) -> Array:
+        """Return sum_j of the square of the largest change of h_j, from its range (spec G.6)."""
+        total = np.zeros(len(points))
+        for z in self.landmarks_.mean * np.sqrt(2.0 * self.gamma_):
+            distance = np.linalg.norm(points - z, axis=1)
+            nearest = np.maximum(0.0, distance - steps)
+            k, least, most = (
+                np.exp(-0.5 * np.square(d)) for d in (distance, distance + steps, nearest)
+            )
+            total += np.square(np.maximum(k - least, most - k))
+        return total
+
+    def _printed(self, X: Gaussians, scale: Array, steps: Array) -> Array:
+        """Return r sum_j k^2 (1 / tau^2 + 1 - 2 rho tau) of Couellan and Jan (spec G.6)."""
+        total, rho = np.zeros(len(X)), np.exp(-0.5 * np.square(steps))
+        for z in self.landmarks_.mean:
+            apart = X.mean * scale - z * scale
+            k = np.exp(-0.5 * np.square(apart).sum(axis=1))
+            products = storage_of(X.covariances).products(X.covariances, apart * scale)
+            slope = np.sqrt(np.maximum(0.0, np.einsum("nd,nd->n", products, apart * scale)))
+            with np.errstate(over="ignore"):  # what is infinite is refused with its row
+                growth = np.exp(2.0 * float(self.radius) * slope)
+                tau = np.exp(-float(self.radius) * slope)
+                total += np.square(k) * (growth + 1.0 - 2.0 * rho * tau)
+        return len(self.projection_) * total
 
     def _check_own_parameters(self) -> None:
         require_choice(self.kernel, "kernel", ("rbf",))
         require_choice(self.landmarks, "landmarks", ("means", "gaussians"))
+        require_choice(self.bound, "bound", ("kernel", "landmarks", "printed"))
+        if self.bound != "kernel" and self.landmarks != "means":
+            raise ValueError(f"bound={self.bound!r} needs landmarks='means', got 'gaussians'")
+        if self.bound == "printed" and self.norm != 2:
+            raise ValueError(f"bound='printed' is for norm=2, got {self.norm!r}")

@@ -111,9 +111,12 @@ def test_bounds_are_those_of_the_reference(kind, dtype, make_gaussians):
         np.testing.assert_allclose(tight[i], expected**2, rtol=1e-6, atol=1e-12)
         np.testing.assert_allclose(printed[i], bounds["printed"] ** 2, rtol=1e-6, atol=1e-12)
         nystroem = UncertainNystroem(gamma=0.2, n_components=9, covariance="bound", radius=0.7)
-        moved = nystroem.fit(X).transform(X).covariances.variances()[i, 0]
-        gamma, _ = reference.nystroem_bounds(X.mean, 0.2, X.mean[i], R, 0.7)["kernel"]
-        np.testing.assert_allclose(moved, gamma**2, rtol=1e-6, atol=1e-12)
+        bounds = reference.nystroem_bounds(X.mean.astype(np.float64), 0.2, X.mean[i], R, 0.7)
+        for name, (gamma, T) in bounds.items():
+            moved = nystroem.set_params(bound=name).fit(X).transform(X).covariances.variances()[i]
+            # Landmarks are all, so that eigenvalues are the same, the largest one first.
+            expected = gamma**2 * np.diag(T)[::-1] ** 2
+            np.testing.assert_allclose(moved, expected, rtol=1e-6, atol=1e-12)
 
 
 @NORMS
@@ -156,6 +159,9 @@ def test_the_worst_case_on_bounds_is_above_that_of_every_perturbation():
     for features in (
         UncertainFourierFeatures(60, gamma=0.5, covariance="bound", radius=2.0, random_state=0),
         UncertainNystroem(gamma=0.5, n_components=40, covariance="bound", radius=2.0),
+        UncertainNystroem(
+            gamma=0.5, n_components=10, covariance="bound", radius=2.0, bound="landmarks"
+        ),
     ):
         lifted = features.fit_transform(X)
         clf = UncertainSVC(10.0, loss="worst_case").fit(lifted, y)

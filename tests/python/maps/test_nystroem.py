@@ -257,6 +257,12 @@ def test_a_linear_machine_on_features_is_certified_and_near_to_the_kernel_machin
     [
         ({"kernel": "poly"}, "kernel must be one of rbf; got 'poly'"),
         ({"landmarks": "kmeans"}, "landmarks must be one of means, gaussians; got 'kmeans'"),
+        ({"bound": "tight"}, "bound must be one of kernel, landmarks, printed; got 'tight'"),
+        (
+            {"bound": "landmarks", "landmarks": "gaussians"},
+            "bound='landmarks' needs landmarks='means', got 'gaussians'",
+        ),
+        ({"bound": "printed", "norm": 1}, "bound='printed' is for norm=2, got 1"),
         ({"n_components": 0}, "n_components must be >= 1, got 0"),
         ({"gamma": "auto"}, "gamma must be 'scale', 'median', a number or an array, got 'auto'"),
         ({"covariance": "none"}, "covariance must be one of low_rank, diagonal, full, bound; got"),
@@ -277,6 +283,13 @@ def test_data_that_make_no_sense_are_refused_with_their_place(make_gaussians):
         fitted.transform(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="X_std row 0, column 1 is -1"):
         fitted.transform(np.zeros((1, 4)), X_std=np.array([[0, -1.0, 0, 0]]))
+
+
+def test_landmarks_so_wide_that_their_kernel_is_0_are_refused():
+    X = Gaussians(np.zeros((5, 200)), std=np.full(5, 1e4))
+    with pytest.raises(ValueError, match="the expected kernel of all landmarks is 0: errors are"):
+        features(X, landmarks="gaussians")
+    assert features(X).transform(X).mean.shape == (5, 1)
 
 
 def test_the_core_refuses_what_does_not_fit():
