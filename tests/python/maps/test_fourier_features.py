@@ -102,7 +102,7 @@ def test_every_kind_of_covariance_has_the_moments_of_the_reference(
     fitted = features(X, map=form, covariance="full")
     means, matrices = expected_moments(fitted, X)
     full = fitted.transform(X)
-    np.testing.assert_allclose(full.mean, means, rtol=0, atol=2e-15)
+    np.testing.assert_allclose(full.mean, means, rtol=0, atol=5e-15)
     np.testing.assert_allclose(full.covariances.to_full(), matrices, rtol=0, atol=5e-15)
     variances = np.einsum("njj->nj", matrices)
     diagonal = clone(fitted).set_params(covariance="diagonal").fit(X).transform(X)
