@@ -16,6 +16,7 @@ import measurements
 import mnist
 import mnist_all
 import mnist_size
+import random_features
 import robust
 import sampling
 import tsvc
@@ -38,6 +39,7 @@ EXPERIMENTS = {
         losses,
         tsvc,
         robust,
+        random_features,
     )
 }
 

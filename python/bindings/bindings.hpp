@@ -20,6 +20,7 @@ namespace py = pybind11;
 void bind_calibration(py::module_& module);
 void bind_config(py::module_& module);
 void bind_empirical_bayes(py::module_& module);
+void bind_features(py::module_& module);
 void bind_gaussians(py::module_& module);
 void bind_kernel(py::module_& module);
 void bind_left_behind(py::module_& module);

@@ -11,6 +11,7 @@ PYBIND11_MODULE(HALOSVM_MODULE, module, pybind11::mod_gil_not_used()) {
   bind_subspace(module);
   bind_summed_objective(module);
   bind_empirical_bayes(module);
+  bind_features(module);
   bind_kernel(module);
   bind_objective(module);
   bind_solver(module);

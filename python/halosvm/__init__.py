@@ -6,7 +6,8 @@ Examples   `Gaussians`, `Covariances`, `GaussianMixtures`; error models in `halo
 Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC`, `SafeSVC`
 Kernels    `UncertainKernelSVC`, `IsotropicKernelSVC`, `expected_kernel`, `median_gamma`
 Values     `UncertainSVR`
-Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors
+Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
+           `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
 After      `PlattScaling`: probabilities; `save_model`, `load_model`
 
 `halosvm.reference` is the same mathematics in plain NumPy.
@@ -28,7 +29,7 @@ from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
 from halosvm.linear.total import TotalSVC
-from halosvm.maps import EmpiricalBayes
+from halosvm.maps import EmpiricalBayes, UncertainFourierFeatures, UncertainNystroem
 
 __version__ = "0.1.0"
 
@@ -41,7 +42,9 @@ __all__ = [
     "PlattScaling",
     "SafeSVC",
     "TotalSVC",
+    "UncertainFourierFeatures",
     "UncertainKernelSVC",
+    "UncertainNystroem",
     "UncertainSVC",
     "UncertainSVR",
     "calibrate_scale",

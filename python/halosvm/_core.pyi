@@ -133,6 +133,40 @@ def true_value_posteriors(
     covariances: bool = True,
     n_threads: int = 0,
 ) -> dict[str, Any]: ...
+def latent_rank(X: Gaussians) -> int: ...
+def largest_steps(
+    X: Gaussians, scale: _Doubles, radius: float, norm: float, n_threads: int = 0
+) -> _Doubles: ...
+def fourier_features(
+    frequencies: _Doubles,
+    phases: _Doubles | None,
+    X: Gaussians,
+    means: NDArray[Any] | None,
+    variances: NDArray[Any] | None = None,
+    factors: NDArray[Any] | None = None,
+    matrices: NDArray[Any] | None = None,
+    n_threads: int = 0,
+) -> None: ...
+def fourier_bound(
+    frequencies: _Doubles,
+    phases: _Doubles | None,
+    X: Gaussians,
+    radius: float,
+    norm: float,
+    printed: bool = False,
+    n_threads: int = 0,
+) -> _Doubles: ...
+def nystroem_features(
+    Z: Gaussians,
+    gamma: _Doubles,
+    projection: _Doubles,
+    X: Gaussians,
+    means: NDArray[Any] | None,
+    variances: NDArray[Any] | None = None,
+    factors: NDArray[Any] | None = None,
+    matrices: NDArray[Any] | None = None,
+    n_threads: int = 0,
+) -> None: ...
 
 # kernel
 def gram(

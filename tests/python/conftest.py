@@ -32,6 +32,8 @@ COMPUTING = (
     "linear/libsvm",
     "linear/svc",
     "loss/loss",
+    "maps/fourier_features",
+    "maps/nystroem",
     "objective/objective",
     "solver/best_case",
     "solver/large_spreads",

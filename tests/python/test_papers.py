@@ -596,3 +596,54 @@ def test_growth_of_sizes_is_their_rank_correlation_with_the_noise(robust):
 def test_the_safe_machine_may_learn_up_to_the_largest_radius(robust):
     safe = robust.methods(0.3)["safe"].estimator
     assert safe.bounds == (0.0, pytest.approx(0.3 * np.sqrt(19.0)))
+
+
+# -- features of many examples -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def random_features(load):
+    return load("random_features")
+
+
+def test_labels_of_the_made_up_distributions_are_those_of_draws(random_features):
+    X, y = random_features.examples(20_000, 0)
+    again, _ = random_features.examples(20_000, 0)
+    np.testing.assert_array_equal(X.mean, again.mean)
+    deviations = np.sqrt(X.covariances.variances())
+    assert deviations.min() > 0
+    assert deviations.max() <= 1
+    # Where errors are small, the label is that of the mean.
+    certain = deviations.max(axis=1) < 0.25
+    outside = np.sum(X.mean[:, :3] ** 2, axis=1) > 2.4 + X.mean[:, 3]
+    assert np.mean(outside[certain] == y[certain]) > 0.85
+    assert np.mean(outside == y) < np.mean(outside[certain] == y[certain]) - 0.03
+
+
+def test_machines_of_features_come_near_to_the_kernel_machine(random_features):
+    X, y = random_features.examples(600, 0)
+    points, truth = random_features.examples(1000, 1)
+    scores = {
+        name: clf.fit(X, y).score(points, truth)
+        for name, clf in random_features.machines(1.0, 0.03).items()
+    }
+    assert min(scores.values()) > 0.75
+    assert abs(scores["Nystroem, expectations"] - scores["kernel"]) < 0.02
+
+
+def test_bounds_hold_and_ours_are_the_smaller_ones(random_features):
+    cases = list(random_features.nystroem_cases(0.1, 100, 0))
+    cases.append(random_features.fourier_case("fourier", 20, "paired", "", 100, 0))
+    for _, printed, ours, found, _ in cases:
+        assert found <= ours * (1 + 1e-12)
+        assert printed is None or printed > 1.9 * ours
+    table = random_features.format_bounds(cases).splitlines()
+    ratio = cases[-1][2] / cases[-1][3]
+    assert f"{ratio:.2f}" in table[-1].split()
+
+
+def test_a_gram_matrix_that_does_not_fit_is_told_by_its_size(random_features):
+    rows = [["kernel", 100_000, None, None, 8e10, None], ["Fourier", 1000, 0.9, 1.0, 2e6, 1e-5]]
+    lines = random_features.format_machines(rows).splitlines()
+    assert "Gram matrix of 80 GB" in lines[2]
+    assert lines[3].split() == ["Fourier", "1,000", "90.00", "+-", "0.42", "1.0", "2", "1e-05"]

@@ -13,6 +13,8 @@
 #include "halosvm/gaussians/gaussians.hpp"
 #include "halosvm/gaussians/mixtures.hpp"
 #include "halosvm/maps/empirical_bayes.hpp"
+#include "halosvm/maps/fourier.hpp"
+#include "halosvm/maps/nystroem.hpp"
 #include "halosvm/kernel/kernel.hpp"
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/objective/objective.hpp"

@@ -73,9 +73,12 @@ void Block::load_factors(const Side& side) {
   for (Index i = 0; i < count; ++i) {
     side.low_rank()->copy_factor(begin + i, scratch_);
     for (Index a = 0; a < scratch_.cols(); ++a) {
-      factor.row(a * padded(count) + i) = side.scale().size() == 1
-                                              ? (side.scale()(0) * scratch_.col(a)).transpose().eval()
-                                              : side.scale().cwiseProduct(scratch_.col(a)).transpose().eval();
+      auto row = factor.row(a * padded(count) + i);
+      if (side.scale().size() == 1) {
+        row = side.scale()(0) * scratch_.col(a).transpose();
+      } else {
+        row = side.scale().cwiseProduct(scratch_.col(a)).transpose();
+      }
     }
   }
 }

@@ -58,6 +58,35 @@ inline double exp_of_minus(double a) {
   return a < end ? power : 0.0;
 }
 
+/// exp(-a) - 1 for a >= 0, relatively accurate for small a too; rounding errors below 0 count as 0. With the nearest
+/// integer n to -a / ln 2 and r = -a - n ln 2 it is 2^n (e^r - 1) + (2^n - 1), where nothing cancels.
+inline double exp_of_minus_less_one(double a) {
+  constexpr double end = 702.0;
+  constexpr double log2_e = 1.4426950408889634;
+  constexpr double ln2_upper = 6.93147180369123816490e-01;
+  constexpr double ln2_lower = 1.90821492927058770002e-10;
+  constexpr double to_integer = 0x1.8p52;
+  const double inside = a > 0.0 ? (a < end ? a : end) : 0.0;
+  const double shifted = -inside * log2_e + to_integer;
+  const double n = shifted - to_integer;
+  const double r = (-inside - n * ln2_upper) - n * ln2_lower;
+  double p = 1.0 / 87178291200.0;
+  p = p * r + 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  const double power = detail::from_bits((detail::bits_of(shifted) + 1023) << 52);
+  return power * (r + r * (r * p)) + (power - 1.0);
+}
+
 /// The logarithm of a product of positive numbers, of which only the last is taken: exponents are split off as the
 /// product grows or shrinks.
 class LogProduct {

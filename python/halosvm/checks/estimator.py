@@ -117,6 +117,11 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         y, sample_weight = read_targets(X, y, sample_weight)
+        data, y = self._read_first(X, X_std, X_cov, y)
+        return data, y, sample_weight
+
+    def _read_first(self, X: Any, X_std: Any, X_cov: Any, y: Any = None) -> tuple[Any, Any]:
+        """Read the examples of a fit, with labels if there are any, and remember the features."""
         if self._is_read_by_us(X):
             data = self._with_errors(X, None, X_std, X_cov)
             _require_rows(data)
@@ -124,15 +129,18 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop("feature_names_in_", None)
             if data.feature_names is not None:
                 self.feature_names_in_ = data.feature_names
-            y = read_labels(y, len(data))
+            y = None if y is None else read_labels(y, len(data))
         else:
-            means, y = validate_data(self, X, y, **_CHECKS)
+            if y is None:
+                means = validate_data(self, X, **_CHECKS)
+            else:
+                means, y = validate_data(self, X, y, **_CHECKS)
             require_finite(means, "X")
             data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
         self.__dict__.pop("feature_units_in_", None)
         if data.feature_units is not None:
             self.feature_units_in_ = data.feature_units
-        return data, y, sample_weight
+        return data, y
 
     def _read_means(self, X: Any) -> NDArray[Any]:
         """Read examples whose covariances do not matter."""

@@ -27,6 +27,12 @@ def require_count(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be >= 1, got {value!r}")
 
 
+def require_choice(value: Any, name: str, allowed: tuple[Any, ...]) -> None:
+    """Raise unless the parameter is one of the values that are allowed."""
+    if not isinstance(value, str | numbers.Real) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}")
+
+
 def thread_count(n_threads: Any) -> int:
     """Return `n_threads` as the core takes it, 0 for None, which is every processor."""
     if n_threads is None:

@@ -9,10 +9,13 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     total              examples that may move to where they fit best
     regression         losses of residuals
     kernels            Gaussians -> Gram matrix of an expected kernel
+    features           Gaussians or bounded inputs -> features of a kernel, or how far these move
+    perturbations      bounded inputs -> the strongest ones that gradient ascent finds
     empirical_bayes    measurements -> population and posteriors of true values
 """
 
 from .empirical_bayes import deconvolution_step, true_value_posterior
+from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
     bilinear,
@@ -49,6 +52,7 @@ from .losses import (
     squared_hinge_tail,
     worst_case,
 )
+from .perturbations import differentiable_fourier, differentiable_nystroem, strongest_move
 from .regression import (
     REGRESSION_LOSSES,
     expected_epsilon_insensitive,
@@ -91,6 +95,8 @@ __all__ = [
     "decision_function",
     "decision_std",
     "deconvolution_step",
+    "differentiable_fourier",
+    "differentiable_nystroem",
     "exact_intercept",
     "expansion_variance",
     "expected_epsilon_insensitive",
@@ -105,23 +111,28 @@ __all__ = [
     "expected_squared_error",
     "expected_squared_hinge",
     "fit_platt",
+    "fourier_bounds",
+    "fourier_features",
     "hessian_vector",
     "hinge",
     "level2_kernel",
     "mixture_kernel",
     "norm_spread",
     "normal_tail",
+    "nystroem_bounds",
     "objective_and_gradient",
     "platt_probability",
     "robust_lower_bound",
     "robust_objective",
     "safe_hypergradient",
     "safe_lower_level",
+    "section_moments",
     "sgd",
     "shared_product",
     "side_probability",
     "spread_squared",
     "squared_hinge_tail",
+    "strongest_move",
     "suboptimality_bound",
     "total_kernel_svc",
     "total_logistic",

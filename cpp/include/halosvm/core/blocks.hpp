@@ -1,6 +1,6 @@
 /// \file
-/// The loop over blocks of rows: rows come in, sums over them in the order of the rows go out, whatever the number of
-/// threads. Its memory is kept between passes.
+/// The loops over blocks of rows: rows come in, sums over them in the order of the rows go out, or what is each block's
+/// own, whatever the number of threads.
 #pragma once
 
 #include "halosvm/core/parallel.hpp"
@@ -39,6 +39,22 @@ void sum_over_blocks(const Chunks& chunks, Index block_rows, const Execution& ex
   });
   total.set_zero();
   for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) total.add(memory.sums[chunk]);
+}
+
+/// body(work, begin, count) for all blocks of rows, for results that are the blocks' own.
+/// \param make makes the work space of a thread, a std::unique_ptr.
+template <class Make, class Body>
+void for_each_block(Index n_rows, Index block_rows, const Execution& execution, const Make& make, const Body& body) {
+  const Chunks chunks(n_rows, block_rows);
+  std::vector<decltype(make())> works(static_cast<std::size_t>(thread_count(chunks.count(), execution)));
+  run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
+    auto& work = works[static_cast<std::size_t>(slot)];
+    if (!work) work = make();
+    for (Index begin = chunks.begin(chunk); begin < chunks.end(chunk); begin += block_rows) {
+      checkpoint();
+      body(*work, begin, std::min(block_rows, chunks.end(chunk) - begin));
+    }
+  });
 }
 
 /// Memory that a call takes and gives back, for the next one to find. Of calls at the same time, one finds it.

@@ -2,9 +2,10 @@
 
 #include "kernel/expansion/expansion.hpp"
 
+#include "kernel/expansion/exponentials.hpp"
+
 #include "halosvm/core/check.hpp"
 #include "halosvm/kernel/kernel.hpp"
-#include "halosvm/core/normal.hpp"
 #include "kernel/self_kernel.hpp"
 #include "kernel/scaling.hpp"
 
@@ -16,39 +17,12 @@ namespace halosvm {
 namespace {
 
 using kernels::Block;
+using kernels::exp_of_difference;
+using kernels::exp_without_two_terms;
 using kernels::PairMoments;
 using kernels::PairTile;
 using kernels::Side;
-
-/// exp(x) - 1 - x for |x| < \ref small: no digit is lost, and compilers find the loop around it easy.
-double exp_without_two_terms(double x) {
-  double p = 1.0 / 1307674368000.0;
-  p = p * x + 1.0 / 87178291200.0;
-  p = p * x + 1.0 / 6227020800.0;
-  p = p * x + 1.0 / 479001600.0;
-  p = p * x + 1.0 / 39916800.0;
-  p = p * x + 1.0 / 3628800.0;
-  p = p * x + 1.0 / 362880.0;
-  p = p * x + 1.0 / 40320.0;
-  p = p * x + 1.0 / 5040.0;
-  p = p * x + 1.0 / 720.0;
-  p = p * x + 1.0 / 120.0;
-  p = p * x + 1.0 / 24.0;
-  p = p * x + 1.0 / 6.0;
-  p = p * x + 0.5;
-  return x * x * p;
-}
-
-constexpr double small = 0.4;
-
-/// exp(t - a), 0 below 1e-305.
-double exp_of_difference(double a, double t) {
-  constexpr double end = 702.0;
-  const double u = a - t;
-  const double inside = u < end ? (u > -end ? u : -end) : end;
-  const double power = detail::exp_minus(inside, 0.0);
-  return u < end ? power : 0.0;
-}
+using kernels::small;
 
 /// exp(-x) for each x. Eigen's own exp of arrays ends at 1e-308 instead of 0 where registers are short, and a sum over
 /// examples that are far away would end at its square root.
