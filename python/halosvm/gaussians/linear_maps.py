@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     LinearMap: TypeAlias = Array | sparse.csr_array
 
-# Numbers of a block: few enough for the cache of the processor to serve the second product.
-_BLOCK = 1 << 20
+# Numbers of a block.
+_BLOCK = 1 << 18
 
 
 def reads_apart(A: LinearMap) -> bool:
@@ -64,8 +64,10 @@ def of_spheres(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
 
 def of_diagonals(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
     """Map diagonals, given as variances or, squared, as standard deviations."""
-    if squared and A.ndim == 2 and reads_apart(A) and _one_each(A):
-        return Stored("diagonal", _like(values, values @ abs(A).T), squared=True)
+    alone = _read_alone(A)
+    if squared and alone is not None and reads_apart(A):
+        columns, factors = alone
+        return Stored("diagonal", _like(values, values[:, columns] * np.abs(factors)), squared=True)
     variances = np.square(values, dtype=np.float64) if squared else values
     return _of_variances(variances, A, values.dtype)
 
@@ -103,14 +105,15 @@ def of_matrices(values: FloatArray, A: LinearMap) -> Stored:
     """Map dense matrices."""
     n, k, d = len(values), A.shape[-2], A.shape[-1]
     matrices = np.empty((n, k, k), values.dtype)
+    alone = _read_alone(A)
     for rows in _blocks(n, d * max(k, d)):
         S = values[rows].astype(np.float64, copy=False)
-        if A.ndim == 3:
-            image = A[rows] @ S @ A[rows].transpose(0, 2, 1)
-        else:  # two large products are faster than two small ones for each row
-            half = (S.reshape(-1, d) @ A.T).reshape(len(S), d, k)
-            half = np.ascontiguousarray(half.transpose(0, 2, 1))
-            image = (half.reshape(-1, d) @ A.T).reshape(len(S), k, k)
+        if alone is not None:
+            columns, factors = alone
+            image = S[:, columns[:, np.newaxis], columns] * np.outer(factors, factors)
+        else:
+            each = A[rows] if A.ndim == 3 else _dense(A)
+            image = each @ S @ each.swapaxes(-1, -2)
         image = 0.5 * (image + image.transpose(0, 2, 1))
         below = np.einsum("nii->ni", image) < 0  # where a variance of 0 was rounded
         if below.any():
@@ -163,16 +166,11 @@ def _fill_grams(out: FloatArray, variances: FloatArray, A: LinearMap) -> None:
 
 def _times(A: LinearMap, F: Array, rows: Rows) -> Array:
     """Return A F of each example, (n, k, r)."""
-    if A.ndim == 3:
-        return np.asarray(A[rows] @ F)
-    n, d, rank = F.shape
-    k = A.shape[0]
-    out = np.empty((n, k, rank))
-    for block in _blocks(n, rank * max(k, d)):
-        columns = np.ascontiguousarray(F[block].transpose(0, 2, 1))
-        image = columns.reshape(-1, d) @ A.T
-        out[block] = image.reshape(len(columns), rank, k).transpose(0, 2, 1)
-    return out
+    alone = _read_alone(A)
+    if alone is not None:
+        columns, factors = alone
+        return np.asarray(F[:, columns] * factors[:, np.newaxis])
+    return np.asarray((A[rows] if A.ndim == 3 else _dense(A)) @ F)
 
 
 def _spread(A: LinearMap, spreads: Array, rows: Rows) -> Array:
@@ -186,7 +184,7 @@ def _packed(
 ) -> Stored:
     """Store factors (n, k, r) in groups of equal rank in the order of the rows."""
     if len(groups) == 1 and isinstance(groups[0][0], slice):
-        return Stored("low_rank", groups[0][1].astype(dtype, copy=False))
+        return Stored("low_rank", np.ascontiguousarray(groups[0][1], dtype))
     offsets = np.concatenate([[0], np.cumsum(ranks, dtype=np.int64)])
     values = np.empty(k * int(offsets[-1]), dtype)
     for rows, factors in groups:
@@ -195,19 +193,24 @@ def _packed(
     return Stored("low_rank", values, offsets=offsets)
 
 
-def _one_each(A: LinearMap) -> bool:
-    """Tell whether each row of A reads one feature at most."""
-    if isinstance(A, np.ndarray):
-        return int((A != 0).sum(axis=1).max(initial=0)) <= 1
-    counts = np.diff(A.indptr)  # stored zeros only send the question to the general rule
-    return int(counts.max(initial=0)) <= 1
+def _read_alone(A: LinearMap) -> tuple[NDArray[np.intp], Array] | None:
+    """Return the feature that each row of one A reads, and its factor, if none reads two."""
+    if A.ndim == 3:
+        return None
+    entries = sparse.coo_array(A)
+    entries.eliminate_zeros()
+    if np.bincount(entries.row, minlength=1).max() > 1:
+        return None
+    columns, factors = np.zeros(A.shape[0], np.intp), np.zeros(A.shape[0])
+    columns[entries.row], factors[entries.row] = entries.col, entries.data
+    return columns, factors
 
 
 def _dense(A: LinearMap) -> Array:
     return A if isinstance(A, np.ndarray) else np.asarray(A.toarray())
 
 
-def _like(values: FloatArray, image: Array) -> FloatArray:
+def _like(values: FloatArray, image: FloatArray) -> FloatArray:
     return np.ascontiguousarray(image, values.dtype)
 
 
