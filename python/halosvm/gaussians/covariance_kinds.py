@@ -193,6 +193,7 @@ class _Full(Storage):
 
     kind = "full"
     independent = False
+    whole = True
 
     def core_view(self, batch: Covariances) -> _core.Covariances:
         return _core.Covariances.full(_values(batch))

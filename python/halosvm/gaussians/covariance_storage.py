@@ -45,6 +45,7 @@ class Storage(ABC):
     kind: ClassVar[Kind]
     spherical: ClassVar[bool] = False  # all matrices are multiples of the identity
     independent: ClassVar[bool] = True  # all matrices are diagonal
+    whole: ClassVar[bool] = False  # S is stored as it is, not by D and F
 
     @abstractmethod
     def core_view(self, batch: Covariances) -> _core.Covariances:
