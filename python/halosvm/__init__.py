@@ -28,7 +28,7 @@ from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
 from halosvm.linear.total import TotalSVC
-from halosvm.maps import EmpiricalBayes
+from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
 
 __version__ = "0.1.0"
 
@@ -44,6 +44,7 @@ __all__ = [
     "UncertainKernelSVC",
     "UncertainSVC",
     "UncertainSVR",
+    "UncertainStandardScaler",
     "calibrate_scale",
     "expected_kernel",
     "load_model",

@@ -1,8 +1,10 @@
 """Maps: Gaussians in, Gaussians out, before a classifier sees them.
 
-EmpiricalBayes    measurements -> what is known of the true values behind them
+EmpiricalBayes             measurements -> what is known of the true values behind them
+UncertainStandardScaler    features of any size -> features of spread 1
 """
 
 from .empirical_bayes import EmpiricalBayes
+from .standard_scaler import UncertainStandardScaler
 
-__all__ = ["EmpiricalBayes"]
+__all__ = ["EmpiricalBayes", "UncertainStandardScaler"]

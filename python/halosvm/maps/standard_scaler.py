@@ -1,0 +1,276 @@
+"""UncertainStandardScaler: features to mean 0 and standard deviation 1, with their errors.
+
+Examples enter, with errors or without; the same examples in units of each feature's spread leave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
+
+from halosvm.checks.estimator import GaussianEstimator, read_example_weights
+from halosvm.core.user_warning import warn_user
+from halosvm.gaussians.centring import centred, column_spreads
+from halosvm.gaussians.gaussians import Gaussians, as_gaussians
+
+from .gaussians_out import GaussiansOut, in_type_of, refuse_mixtures, require_representable
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from halosvm.gaussians.covariances import Covariances
+
+    Array = NDArray[np.float64]
+
+_VARIANCES = ("means", "total", "true")
+
+
+class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstimator):  # type: ignore[misc]
+    r"""Features to mean 0 and standard deviation 1, with the errors in the same units.
+
+    With the mean :math:`\mu_j` and the scale :math:`t_j` of feature j, an example
+    :math:`N(x, S)` becomes :math:`N((x - \mu) / t, D S D)`, :math:`D = \mathrm{diag}(1 / t)`. A
+    scaler of scikit-learn before an estimator that is given `X_std` or `X_cov` as a keyword scales
+    the means alone, and the errors no longer belong to them: nothing can see that from inside the
+    estimator. This one takes the errors along.
+
+    Parameters
+    ----------
+    with_mean : bool, default=True
+        Whether to subtract the means.
+    with_std : bool, default=True
+        Whether to divide by the scales.
+    variance : {"means", "total", "true"}, default="means"
+        What the square of a scale is. "means": the variance of the means, as `StandardScaler` has
+        it. "total": that plus the mean variance of the errors, which is the variance of draws from
+        all examples; for examples that are distributions. "true": that less the mean variance of
+        the errors, an estimate of the variance of the true values behind measurements, and at least
+        its own standard error where there is no spread of true values, so that features whose
+        errors explain all are not blown up; a warning names these.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Weighted means of the features.
+    scale_ : ndarray of shape (n_features,), or None
+        Their scales; 1 for features that are constant and certain; None without `with_std`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if the training data had names that are all strings.
+
+    See Also
+    --------
+    Propagate : Takes the errors through transformers of scikit-learn.
+
+    Notes
+    -----
+    Each kind of covariances is kept; isotropic ones become diagonal unless all scales are equal.
+    What has errors, or is Gaussians, becomes Gaussians; an array without errors becomes an array.
+    Features that had units are plain numbers after a division by their scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halosvm import Gaussians, UncertainStandardScaler
+    >>> X = Gaussians(np.array([[1.0, 10.0], [3.0, 30.0]]), std=np.array([[0.1, 5.0], [0.2, 0.0]]))
+    >>> scaled = UncertainStandardScaler().fit_transform(X)
+    >>> scaled.mean
+    array([[-1., -1.],
+           [ 1.,  1.]])
+    >>> np.sqrt(scaled.covariances.variances())
+    array([[0.1, 0.5],
+           [0.2, 0. ]])
+    """
+
+    __metadata_request__inverse_transform: ClassVar = {"X_std": True, "X_cov": True}
+
+    def __init__(
+        self, *, with_mean: bool = True, with_std: bool = True, variance: str = "means"
+    ) -> None:
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.variance = variance
+
+    def fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: Any = None,  # noqa: ARG002
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Measure means and scales.
+
+        Parameters
+        ----------
+        X : Gaussians or array-like of shape (n_samples, n_features)
+            Examples, or only their means.
+        y : ignored
+            There for pipelines.
+        X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
+            Standard deviations of the errors.
+        X_cov : Covariances or array-like, optional
+            Covariances of the errors; an array is read by its dimensions, as by `Gaussians`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples; a weight of 2 equals a repetition.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For data, errors, weights or parameters that make no sense.
+
+        Warns
+        -----
+        UserWarning
+            With variance="true", if the errors of a feature explain all of its spread.
+        """
+        with self._all_or_nothing():
+            if not isinstance(self.variance, str) or self.variance not in _VARIANCES:
+                raise ValueError(
+                    f"variance must be one of {', '.join(_VARIANCES)}; got {self.variance!r}"
+                )
+            refuse_mixtures(X)
+            data = self._read_new_examples(X, X_std, X_cov)
+            weights = read_example_weights(X, sample_weight, len(data))
+            if not weights.all():
+                data, weights = data[weights > 0], weights[weights > 0]
+            self.mean_ = centred(data.mean, weights)[0]
+            self.scale_ = self._scales(data, weights) if self.with_std else None
+        return self
+
+    def _scales(self, data: Gaussians, weights: Array) -> Array:
+        spreads = column_spreads(data.mean, weights)
+        if self.variance != "means" and not data.covariances.certain:
+            # of standard deviations, whose squares may underflow where they do not
+            variances = data.covariances.variances()
+            errors = np.sqrt(np.average(variances, axis=0, weights=weights))
+            if self.variance == "total":
+                spreads = np.hypot(spreads, errors)
+            else:
+                spreads = self._true_spreads(spreads, errors, variances, weights)
+        return np.where(spreads > 0, spreads, 1.0)
+
+    def _true_spreads(
+        self, spreads: Array, errors: Array, variances: Array, weights: Array
+    ) -> Array:
+        """Take the errors off; without true spread the variance of n means errs by sqrt(2/n)."""
+        unit = np.where(errors > 0, errors, 1.0)
+        relative = np.average((np.sqrt(variances) / unit) ** 4, axis=0, weights=weights)
+        least = errors * (2.0 * relative / weights.sum()) ** 0.25
+        larger, smaller = np.maximum(spreads, errors), np.minimum(spreads, errors)
+        left = np.sqrt((larger - smaller) * (larger + smaller))
+        floored = np.flatnonzero((errors > 0) & ((spreads < errors) | (left < least)))
+        if floored.size:
+            names = getattr(self, "feature_names_in_", np.arange(len(spreads)))
+            which = ", ".join(str(names[j]) for j in floored[:5])
+            more = ", ..." if len(floored) > 5 else ""
+            warn_user(
+                f"the errors of {len(floored)} features ({which}{more}) explain all of their "
+                "spread; they are scaled by what would show beside such errors at least. Leave "
+                "them out, or use variance='means'",
+                UserWarning,
+            )
+        return np.asarray(np.where(np.isin(np.arange(len(left)), floored), least, left))
+
+    def transform(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Any:
+        """Return examples in units of the scales.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as in `fit`.
+
+        Returns
+        -------
+        Gaussians or ndarray of shape (n_samples, n_features)
+            An array for an array without errors.
+        """
+        check_is_fitted(self)
+        refuse_mixtures(X)
+        data = self._read_data(X, X_std, X_cov)
+        centre, scale = self._centre_and_scale()
+        with np.errstate(over="ignore"):
+            means = in_type_of((data.mean - centre) / scale, data.mean)
+        units = None if self.with_std else data.feature_units
+        scaled = self._mapped(data, means, 1.0 / scale, units, "X, scaled,")
+        return scaled if _has_errors(X, X_std, X_cov) else scaled.mean
+
+    def inverse_transform(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Any:
+        """Return scaled examples in the units that they had before.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Examples as `transform` returns them.
+
+        Returns
+        -------
+        Gaussians or ndarray of shape (n_samples, n_features)
+            An array for an array without errors.
+        """
+        check_is_fitted(self)
+        refuse_mixtures(X)
+        data = as_gaussians(X, X_std=X_std, X_cov=X_cov)
+        if data.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {data.shape[1]} features, the scaler was fitted to {self.n_features_in_}"
+            )
+        centre, scale = self._centre_and_scale()
+        with np.errstate(over="ignore"):
+            means = in_type_of(data.mean * scale + centre, data.mean)
+        units = getattr(self, "feature_units_in_", None)
+        original = self._mapped(data, means, scale, units, "X, in its former units,")
+        return original if _has_errors(X, X_std, X_cov) else original.mean
+
+    def _centre_and_scale(self) -> tuple[Array, Array]:
+        d = self.n_features_in_
+        return (
+            self.mean_ if self.with_mean else np.zeros(d),
+            np.ones(d) if self.scale_ is None else self.scale_,
+        )
+
+    def _mapped(
+        self, data: Gaussians, means: Any, factors: Array, units: Any, argument: str
+    ) -> Gaussians:
+        A = sparse.csr_array(sparse.diags_array(factors))
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariances = data.covariances.mapped(A)
+        scaled = data.mapped_to(
+            means,
+            covariances,
+            matrix=A,
+            feature_names=getattr(self, "feature_names_in_", None),
+            feature_units=units,
+        )
+        return require_representable(scaled, argument)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _has_errors(X: Any, X_std: Any, X_cov: Any) -> bool:
+    return isinstance(X, Gaussians) or X_std is not None or X_cov is not None
