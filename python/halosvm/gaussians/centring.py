@@ -45,12 +45,6 @@ def equal_but_for_rounding(
     return extent <= _ROUNDINGS * eps * largest
 
 
-def column_scales(values: NDArray[Any]) -> Array:
-    """Return the standard deviation of each column; 1 for columns that are constant."""
-    spreads = column_spreads(values)
-    return np.where(spreads > 0, spreads, 1.0)
-
-
 def column_spreads(values: NDArray[Any], weights: Array | None = None) -> Array:
     """Return the standard deviation of each column; 0 for columns that are constant.
 

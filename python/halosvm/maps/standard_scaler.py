@@ -55,9 +55,9 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        Weighted means of the features.
-    scale_ : ndarray of shape (n_features,), or None
-        Their scales; 1 for features that are constant and certain; None without `with_std`.
+        What is subtracted: weighted means of the features, 0 without `with_mean`.
+    scale_ : ndarray of shape (n_features,)
+        What is divided by: 1 for features that are constant and certain, and without `with_std`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -144,8 +144,9 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
             weights = read_example_weights(X, sample_weight, len(data))
             if not weights.all():
                 data, weights = data[weights > 0], weights[weights > 0]
-            self.mean_ = centred(data.mean, weights)[0]
-            self.scale_ = self._scales(data, weights) if self.with_std else None
+            zeros = np.zeros(data.shape[1])
+            self.mean_ = centred(data.mean, weights)[0] if self.with_mean else zeros
+            self.scale_ = self._scales(data, weights) if self.with_std else zeros + 1.0
         return self
 
     def _scales(self, data: Gaussians, weights: Array) -> Array:
@@ -204,11 +205,10 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
         check_is_fitted(self)
         refuse_mixtures(X)
         data = self._read_data(X, X_std, X_cov)
-        centre, scale = self._centre_and_scale()
         with np.errstate(over="ignore"):
-            means = in_type_of((data.mean - centre) / scale, data.mean)
+            means = in_type_of((data.mean - self.mean_) / self.scale_, data.mean)
         units = None if self.with_std else data.feature_units
-        scaled = self._mapped(data, means, 1.0 / scale, units, "X, scaled,")
+        scaled = self._mapped(data, means, 1.0 / self.scale_, units, "X, scaled,")
         return scaled if _has_errors(X, X_std, X_cov) else scaled.mean
 
     def inverse_transform(
@@ -237,19 +237,11 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
             raise ValueError(
                 f"X has {data.shape[1]} features, the scaler was fitted to {self.n_features_in_}"
             )
-        centre, scale = self._centre_and_scale()
         with np.errstate(over="ignore"):
-            means = in_type_of(data.mean * scale + centre, data.mean)
+            means = in_type_of(data.mean * self.scale_ + self.mean_, data.mean)
         units = getattr(self, "feature_units_in_", None)
-        original = self._mapped(data, means, scale, units, "X, in its former units,")
+        original = self._mapped(data, means, self.scale_, units, "X, in its former units,")
         return original if _has_errors(X, X_std, X_cov) else original.mean
-
-    def _centre_and_scale(self) -> tuple[Array, Array]:
-        d = self.n_features_in_
-        return (
-            self.mean_ if self.with_mean else np.zeros(d),
-            np.ones(d) if self.scale_ is None else self.scale_,
-        )
 
     def _mapped(
         self, data: Gaussians, means: Any, factors: Array, units: Any, argument: str

@@ -94,7 +94,7 @@ def test_its_means_and_scales_are_those_of_scikit_learn(dtype):
 def test_without_mean_or_std_it_leaves_them():
     X = Gaussians(np.array([[1.0, 4.0], [3.0, 0.0]]), std=np.array([[1.0, 2.0], [3.0, 4.0]]))
     centred = UncertainStandardScaler(with_std=False).fit(X)
-    assert centred.scale_ is None
+    np.testing.assert_array_equal(centred.scale_, 1.0)
     np.testing.assert_array_equal(centred.transform(X).mean, [[-1, 2], [1, -2]])
     np.testing.assert_array_equal(centred.transform(X).covariances.values, X.covariances.values)
     divided = UncertainStandardScaler(with_mean=False).fit_transform(X)
@@ -262,7 +262,10 @@ def test_bad_input_is_named():
         (lambda: UncertainStandardScaler(variance="all").fit(x), "variance must be one of"),
         (lambda: UncertainStandardScaler().fit(x, X_std=-x), "X_std row 0, column 1 is -1"),
         (lambda: UncertainStandardScaler().fit(np.where(x == 4, np.nan, x)), "row 1, column 0"),
-        (lambda: UncertainStandardScaler().fit(x, sample_weight=[0, 0, 0]), "0 for all rows|one non-zero"),
+        (
+            lambda: UncertainStandardScaler().fit(x, sample_weight=[0, 0, 0]),
+            "0 for all rows|one non-zero",
+        ),
         (lambda: UncertainStandardScaler().fit(x, sample_weight=[1, -1, 0]), "row 1 is -1"),
         (lambda: UncertainStandardScaler().fit(Gaussians(x), X_std=x), "X_std is given, but X is"),
         (
