@@ -6,7 +6,8 @@ Examples   `Gaussians`, `Covariances`, `GaussianMixtures`; error models in `halo
 Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC`, `SafeSVC`
 Kernels    `UncertainKernelSVC`, `IsotropicKernelSVC`, `expected_kernel`, `median_gamma`
 Values     `UncertainSVR`
-Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors
+Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
+           `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
 After      `PlattScaling`: probabilities; `save_model`, `load_model`
 
 `halosvm.reference` is the same mathematics in plain NumPy.
@@ -28,7 +29,7 @@ from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
 from halosvm.linear.total import TotalSVC
-from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
+from halosvm.maps import EmpiricalBayes, Propagate, UncertainStandardScaler
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "Gaussians",
     "IsotropicKernelSVC",
     "PlattScaling",
+    "Propagate",
     "SafeSVC",
     "TotalSVC",
     "UncertainKernelSVC",

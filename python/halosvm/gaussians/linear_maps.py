@@ -64,7 +64,7 @@ def of_spheres(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
 
 def of_diagonals(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
     """Map diagonals, given as variances or, squared, as standard deviations."""
-    alone = _read_alone(A)
+    alone = read_alone(A)
     if squared and alone is not None and reads_apart(A):
         columns, factors = alone
         return Stored("diagonal", _like(values, values[:, columns] * np.abs(factors)), squared=True)
@@ -105,14 +105,15 @@ def of_matrices(values: FloatArray, A: LinearMap) -> Stored:
     """Map dense matrices."""
     n, k, d = len(values), A.shape[-2], A.shape[-1]
     matrices = np.empty((n, k, k), values.dtype)
-    alone = _read_alone(A)
+    alone = read_alone(A)
+    dense = _dense(A) if alone is None else np.empty(0)
     for rows in _blocks(n, d * max(k, d)):
         S = values[rows].astype(np.float64, copy=False)
         if alone is not None:
             columns, factors = alone
             image = S[:, columns[:, np.newaxis], columns] * np.outer(factors, factors)
         else:
-            each = A[rows] if A.ndim == 3 else _dense(A)
+            each = dense[rows] if A.ndim == 3 else dense
             image = each @ S @ each.swapaxes(-1, -2)
         image = 0.5 * (image + image.transpose(0, 2, 1))
         below = np.einsum("nii->ni", image) < 0  # where a variance of 0 was rounded
@@ -166,7 +167,7 @@ def _fill_grams(out: FloatArray, variances: FloatArray, A: LinearMap) -> None:
 
 def _times(A: LinearMap, F: Array, rows: Rows) -> Array:
     """Return A F of each example, (n, k, r)."""
-    alone = _read_alone(A)
+    alone = read_alone(A)
     if alone is not None:
         columns, factors = alone
         return np.asarray(F[:, columns] * factors[:, np.newaxis])
@@ -193,7 +194,7 @@ def _packed(
     return Stored("low_rank", values, offsets=offsets)
 
 
-def _read_alone(A: LinearMap) -> tuple[NDArray[np.intp], Array] | None:
+def read_alone(A: LinearMap) -> tuple[NDArray[np.intp], Array] | None:
     """Return the feature that each row of one A reads, and its factor, if none reads two."""
     if A.ndim == 3:
         return None
