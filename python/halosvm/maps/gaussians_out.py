@@ -60,7 +60,7 @@ class _FitThenTransform:
 class GaussiansOut(_FitThenTransform, TransformerMixin):  # type: ignore[misc]
     """Mixin of maps, whose `fit` and `transform` take X, X_std and X_cov."""
 
-    __metadata_request__fit: ClassVar = {"X_std": True, "X_cov": True}
+    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {"X_std": True, "X_cov": True}
     __metadata_request__transform: ClassVar = {"X_std": True, "X_cov": True}
 
     def __init_subclass__(cls, **options: Any) -> None:

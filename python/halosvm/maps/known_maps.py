@@ -252,6 +252,7 @@ _RULES: dict[type[Any], Callable[[Any, int], KnownMap]] = {
     OneHotEncoder: _in_steps,
     OrdinalEncoder: _in_steps,
     FrozenEstimator: _frozen,
+    Pipeline: _pipeline,
     ColumnTransformer: _columns,
     FeatureUnion: _union,
 }

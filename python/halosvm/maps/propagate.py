@@ -6,7 +6,7 @@ Examples with errors enter; their images under the transformer, with the errors 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.checks.estimator import GaussianEstimator, read_example_weights
+from halosvm.checks.estimator import GaussianEstimator, require_index_of
 from halosvm.checks.parameters import require_count
 from halosvm.gaussians.centring import column_spreads
 from halosvm.gaussians.covariances import Covariances
@@ -124,6 +124,8 @@ class Propagate(GaussiansOut, GaussianEstimator):
     array([0.1 , 0.05, 0.2 ])
     """
 
+    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {"sample_weight": None}
+
     def __init__(
         self,
         transformer: Any,
@@ -146,7 +148,7 @@ class Propagate(GaussiansOut, GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit the transformer to the means.
 
@@ -160,8 +162,8 @@ class Propagate(GaussiansOut, GaussianEstimator):
             Standard deviations of the errors.
         X_cov : Covariances or array-like, optional
             Covariances of the errors; an array is read by its dimensions, as by `Gaussians`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights, for transformers that take them.
+        **fit_params
+            What else the `fit` of the transformer takes, as `sample_weight`.
 
         Returns
         -------
@@ -177,11 +179,9 @@ class Propagate(GaussiansOut, GaussianEstimator):
             self._check_parameters()
             refuse_mixtures(X)
             data = self._read_new_examples(X, X_std, X_cov)
-            weights = {}
-            if sample_weight is not None:
-                weights["sample_weight"] = read_example_weights(X, sample_weight, len(data))
+            require_index_of(X, "sample_weight", fit_params.get("sample_weight"))
             table = self._table(data.mean)
-            self.transformer_ = clone(self.transformer).fit(table, y, **weights)
+            self.transformer_ = clone(self.transformer).fit(table, y, **fit_params)
             self.known_map_ = self._known_map(data.mean)
             if self.known_map_.matrix is None and self.method == "auto":
                 raise ValueError(
@@ -295,7 +295,8 @@ class Propagate(GaussiansOut, GaussianEstimator):
         matrix = self.jacobian
         if not sparse.issparse(matrix):
             matrix = np.asarray(matrix, dtype=np.float64)
-        tried = means[:: max(1, len(means) // _ROWS)]
+        step = max(1, len(means) // _ROWS)
+        tried = means[::step]
         images = self._apply(tried)
         expected = (images.shape[1], means.shape[1])
         if matrix.shape != expected:
@@ -308,8 +309,9 @@ class Propagate(GaussiansOut, GaussianEstimator):
         if bad.size:
             i, j = bad[0]
             raise ValueError(
-                f"jacobian does not belong to the transformer: between two rows of X output {j} "
-                f"changes by {moved[i, j]:g}, by jacobian it were {told[i, j]:g}"
+                "jacobian is not that of the transformer: from row 0 to row "
+                f"{i * step} of X output {j} changes by {moved[i, j]:g}, by jacobian it would by "
+                f"{told[i, j]:g}"
             )
         return known
 
