@@ -12,6 +12,7 @@ import numpy as np
 
 from halosvm.checks import reading, units
 from halosvm.checks.error_arguments import read_errors
+from halosvm.checks.frames import require_labelled_values
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 
@@ -66,6 +67,7 @@ def _errors(
     given: Any, argument: str, labels: Labels, feature_units: FeatureUnits, power: int
 ) -> FloatArray:
     """Read errors in the order and the units of the features, NaN where they are masked."""
+    require_labelled_values(given, argument, labels, "X")
     bare, unit = units.split(given)
     values = reading.as_float_array(unmasked(bare), argument)
     return units.matched_errors(
