@@ -18,6 +18,7 @@ from halosvm.gaussians.centring import centred, column_spreads
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 
 from .gaussians_out import GaussiansOut, in_type_of, refuse_mixtures, require_representable
+from .measurements import paule_mandel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,15 +48,16 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
     variance : {"means", "total", "true"}, default="means"
         What the square of a scale is. "means": the variance of the means, as `StandardScaler` has
         it. "total": that plus the mean variance of the errors, which is the variance of draws from
-        all examples; for examples that are distributions. "true": that less the mean variance of
-        the errors, an estimate of the variance of the true values behind measurements, and at least
-        its own standard error where there is no spread of true values, so that features whose
-        errors explain all are not blown up; a warning names these.
+        all examples; for examples that are distributions. "true": that of the true values behind
+        measurements, with the errors taken off: with weights 1 / (variance + error^2) the squared
+        deviations from their mean sum to n - 1 (Paule and Mandel). Where the errors explain all
+        of the spread, it is the standard error of what is left, and a warning names the features.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        What is subtracted: weighted means of the features, 0 without `with_mean`.
+        What is subtracted: weighted means of the features, 0 without `with_mean`. With
+        variance="true" each example counts by 1 / (variance + error^2), too.
     scale_ : ndarray of shape (n_features,)
         What is divided by: 1 for features that are constant and certain, and without `with_std`.
     n_features_in_ : int
@@ -72,6 +74,11 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
     Each kind of covariances is kept; isotropic ones become diagonal unless all scales are equal.
     What has errors, or is Gaussians, becomes Gaussians; an array without errors becomes an array.
     Features that had units are plain numbers after a division by their scale.
+
+    References
+    ----------
+    R. C. Paule and J. Mandel, "Consensus values and weighting factors", Journal of Research of the
+    National Bureau of Standards 87 (1982).
 
     Examples
     --------
@@ -144,44 +151,51 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
             weights = read_example_weights(X, sample_weight, len(data))
             if not weights.all():
                 data, weights = data[weights > 0], weights[weights > 0]
-            zeros = np.zeros(data.shape[1])
-            self.mean_ = centred(data.mean, weights)[0] if self.with_mean else zeros
-            self.scale_ = self._scales(data, weights) if self.with_std else zeros + 1.0
+            means, scales = self._measure(data, weights)
+            self.mean_ = means if self.with_mean else np.zeros(len(means))
+            self.scale_ = scales if self.with_std else np.ones(len(scales))
         return self
 
-    def _scales(self, data: Gaussians, weights: Array) -> Array:
+    def _measure(self, data: Gaussians, weights: Array) -> tuple[Array, Array]:
+        """Return means and scales as `variance` says, whatever is used of them."""
         spreads = column_spreads(data.mean, weights)
-        if self.variance != "means" and not data.covariances.certain:
-            # of standard deviations, whose squares may underflow where they do not
+        if self.variance == "true":
+            means, spreads = self._true_values(data, weights, spreads)
+        else:
+            means = centred(data.mean, weights)[0]
+        if self.variance == "total" and not data.covariances.certain:
             variances = data.covariances.variances()
             errors = np.sqrt(np.average(variances, axis=0, weights=weights))
-            if self.variance == "total":
-                spreads = np.hypot(spreads, errors)
-            else:
-                spreads = self._true_spreads(spreads, errors, variances, weights)
-        return np.where(spreads > 0, spreads, 1.0)
+            spreads = np.hypot(spreads, errors)
+        return means, np.where(spreads > 0, spreads, 1.0)
 
-    def _true_spreads(
-        self, spreads: Array, errors: Array, variances: Array, weights: Array
-    ) -> Array:
-        """Take the errors off; without true spread the variance of n means errs by sqrt(2/n)."""
-        unit = np.where(errors > 0, errors, 1.0)
-        relative = np.average((np.sqrt(variances) / unit) ** 4, axis=0, weights=weights)
-        least = errors * (2.0 * relative / weights.sum()) ** 0.25
-        larger, smaller = np.maximum(spreads, errors), np.minimum(spreads, errors)
-        left = np.sqrt((larger - smaller) * (larger + smaller))
-        floored = np.flatnonzero((errors > 0) & ((spreads < errors) | (left < least)))
-        if floored.size:
+    def _true_values(self, data: Gaussians, weights: Array, spreads: Array) -> tuple[Array, Array]:
+        errors = data.covariances.variances()
+        means, left, unclear = np.empty(len(spreads)), np.empty(len(spreads)), []
+        for j, spread in enumerate(spreads):
+            if spread == 0 and not errors[:, j].any():
+                means[j], left[j] = data.mean[0, j], 0.0
+                continue
+            # in a unit of its own, where no square can underflow or overflow
+            unit = np.hypot(spread, np.sqrt(errors[:, j].min()))
+            first = float(data.mean[0, j])
+            x = (data.mean[:, j].astype(np.float64) - first) / unit
+            error = np.square(np.sqrt(errors[:, j]) / unit)
+            mean, variance, resolution = paule_mandel(x, error, weights, tol=1e-12)
+            means[j], left[j] = first + unit * mean, unit * np.sqrt(max(variance, resolution))
+            if error.any() and variance < resolution:
+                unclear.append(j)
+        if unclear:
             names = getattr(self, "feature_names_in_", np.arange(len(spreads)))
-            which = ", ".join(str(names[j]) for j in floored[:5])
-            more = ", ..." if len(floored) > 5 else ""
+            which = ", ".join(str(names[j]) for j in unclear[:5])
+            more = ", ..." if len(unclear) > 5 else ""
             warn_user(
-                f"the errors of {len(floored)} features ({which}{more}) explain all of their "
-                "spread; they are scaled by what would show beside such errors at least. Leave "
-                "them out, or use variance='means'",
+                f"the errors of {len(unclear)} features ({which}{more}) explain all of their "
+                "spread; they are scaled by the standard error of what is left of it. Leave them "
+                "out, or use variance='means'",
                 UserWarning,
             )
-        return np.asarray(np.where(np.isin(np.arange(len(left)), floored), least, left))
+        return means, left
 
     def transform(
         self,
