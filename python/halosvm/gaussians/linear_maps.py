@@ -57,9 +57,7 @@ def of_spheres(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
             if (np.abs(own - own[0]) <= rounding * own[0]).all():
                 return Stored("isotropic", _like(values, values * own.mean()), squared)
             return Stored("diagonal", _like(values, np.multiply.outer(values, own)), squared)
-    variances = np.square(values, dtype=np.float64) if squared else values
-    each = np.broadcast_to(variances[:, np.newaxis], (n, d))
-    return _of_variances(each, A, values.dtype)
+    return _of_own(np.broadcast_to(values[:, np.newaxis], (n, d)), A, squared=squared)
 
 
 def of_diagonals(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
@@ -68,8 +66,7 @@ def of_diagonals(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
     if squared and alone is not None and reads_apart(A):
         columns, factors = alone
         return Stored("diagonal", _like(values, values[:, columns] * np.abs(factors)), squared=True)
-    variances = np.square(values, dtype=np.float64) if squared else values
-    return _of_variances(variances, A, values.dtype)
+    return _of_own(values, A, squared=squared)
 
 
 def of_factors(
@@ -85,7 +82,7 @@ def of_factors(
         return _packed([(rows, _times(A, F, rows)) for rows, F in groups], ranks, k, dtype)
     if reads_apart(A):
         mapped = _packed([(rows, _times(A, F, rows)) for rows, F in groups], ranks, k, dtype)
-        return mapped._replace(diagonal_values=_diagonals(added, A, added.dtype))
+        return mapped._replace(diagonal_values=_diagonals(added, A))
     if int(ranks.max(initial=0)) + d < k:
         spreads = np.sqrt(added, dtype=np.float64)
         joined = [
@@ -123,38 +120,41 @@ def of_matrices(values: FloatArray, A: LinearMap) -> Stored:
     return Stored("full", matrices)
 
 
-def _of_variances(variances: FloatArray, A: LinearMap, dtype: np.dtype[Any]) -> Stored:
-    n, k, d = len(variances), A.shape[-2], A.shape[-1]
+def _of_own(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
+    """Map (n, d) variances or standard deviations that are independent."""
+    n, k, d = len(values), A.shape[-2], A.shape[-1]
     if reads_apart(A):
-        return Stored("diagonal", _diagonals(variances, A, dtype))
+        return Stored("diagonal", _diagonals(values, A, squared=squared))
     if d < k:
-        factors = np.empty((n, k, d), dtype)
+        factors = np.empty((n, k, d), values.dtype)
         for rows in _blocks(n, k * d):
-            spreads = np.sqrt(variances[rows], dtype=np.float64)
-            factors[rows] = _spread(A, spreads, rows)
+            own = values[rows].astype(np.float64)
+            factors[rows] = _spread(A, own if squared else np.sqrt(own), rows)
         return Stored("low_rank", factors)
-    matrices = np.empty((n, k, k), dtype)
-    _fill_grams(matrices, variances, A)
+    matrices = np.empty((n, k, k), values.dtype)
+    _fill_grams(matrices, values, A, squared=squared)
     return Stored("full", matrices)
 
 
-def _diagonals(variances: FloatArray, A: LinearMap, dtype: np.dtype[Any]) -> FloatArray:
+def _diagonals(values: FloatArray, A: LinearMap, *, squared: bool = False) -> FloatArray:
     """Return the diagonals of A diag(v) A', (n, k)."""
-    n, k, d = len(variances), A.shape[-2], A.shape[-1]
-    out = np.empty((n, k), dtype)
+    n, k, d = len(values), A.shape[-2], A.shape[-1]
+    out = np.empty((n, k), values.dtype)
     squares = np.square(A, dtype=np.float64) if isinstance(A, np.ndarray) else A.power(2)
     for rows in _blocks(n, k * d if A.ndim == 3 else k + d):
-        v = variances[rows].astype(np.float64, copy=False)
+        v = _variances(values[rows], squared=squared)
         out[rows] = np.einsum("nd,nkd->nk", v, squares[rows]) if A.ndim == 3 else v @ squares.T
     return out
 
 
-def _fill_grams(out: FloatArray, variances: FloatArray, A: LinearMap) -> None:
+def _fill_grams(
+    out: FloatArray, values: FloatArray, A: LinearMap, *, squared: bool = False
+) -> None:
     """Write A diag(v) A' of each example."""
-    n, k, d = len(variances), A.shape[-2], A.shape[-1]
+    n, k, d = len(values), A.shape[-2], A.shape[-1]
     dense = _dense(A)
     for rows in _blocks(n, k * max(k, d)):
-        v = variances[rows].astype(np.float64, copy=False)
+        v = _variances(values[rows], squared=squared)
         if A.ndim == 3:
             image = (dense[rows] * v[:, np.newaxis, :]) @ dense[rows].transpose(0, 2, 1)
             out[rows] = 0.5 * (image + image.transpose(0, 2, 1))
@@ -163,6 +163,10 @@ def _fill_grams(out: FloatArray, variances: FloatArray, A: LinearMap) -> None:
             column = v @ (dense[: a + 1] * dense[a]).T
             out[rows, a, : a + 1] = column
             out[rows, : a + 1, a] = column
+
+
+def _variances(values: FloatArray, *, squared: bool) -> Array:
+    return np.square(values, dtype=np.float64) if squared else values.astype(np.float64, copy=False)
 
 
 def _times(A: LinearMap, F: Array, rows: Rows) -> Array:

@@ -13,16 +13,19 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from halosvm.checks.reading import beyond_limits, require_in_range
+from halosvm.checks.reading import LARGEST, require_in_range
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
+
+
+_CLEARLY_IN_RANGE = np.sqrt(LARGEST)  # also for what is squared
 
 
 class _FitThenTransform:
@@ -92,13 +95,19 @@ def refuse_mixtures(X: Any) -> None:
 def require_representable(X: Gaussians, argument: str) -> Gaussians:
     """Return Gaussians after a check that their numbers are in the range that the core takes."""
     require_in_range(X.mean, argument)
-    stored = (X.covariances.values, X.covariances.diagonal_values)
-    if any(numbers is not None and beyond_limits(numbers).any() for numbers in stored):
-        X.covariances.core_view().check(f"the errors of {argument}")
+    for numbers in (X.covariances.values, X.covariances.diagonal_values):
+        # The check of the core also looks at eigenvalues, which takes long.
+        if numbers is not None and not _largest(numbers) < _CLEARLY_IN_RANGE:
+            X.covariances.core_view().check(f"the errors of {argument}")
     return X
 
 
-def in_type_of(values: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> Any:
+def _largest(numbers: NDArray[np.floating[Any]]) -> float:
+    """Return the largest size, NaN if one is."""
+    return max(float(numbers.max(initial=0.0)), -float(numbers.min(initial=0.0)))
+
+
+def in_type_of(values: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
     """Return computed values in the type of the given ones, as rows of C."""
     with np.errstate(over="ignore"):  # which a check of the range names
         return np.ascontiguousarray(values, given.dtype)

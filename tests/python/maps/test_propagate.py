@@ -17,6 +17,7 @@ from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
+    OneHotEncoder,
     PowerTransformer,
     RobustScaler,
     SplineTransformer,
@@ -257,6 +258,26 @@ def test_arrays_of_any_layout_are_read_and_never_written_to(tmp_path):
         found = Propagate(PCA(2)).fit_transform(a, X_std=b)
         np.testing.assert_allclose(found.mean, expected.mean, atol=1e-13)
         np.testing.assert_allclose(found.covariances.values, expected.covariances.values)
+
+
+def test_units_are_converted_to_those_of_the_fit_and_taken_off():
+    u = pytest.importorskip("astropy.units")
+    rng = np.random.default_rng(9)
+    x, std = rng.normal(size=(20, 2)), rng.uniform(size=(20, 2))
+    X = Gaussians(x * u.m, std=std * u.m)
+    through = Propagate(PCA(1)).fit(X)
+    image = through.transform(Gaussians((x * u.m).to(u.cm), std=(std * u.m).to(u.mm)))
+    expected = Propagate(PCA(1)).fit_transform(x, X_std=std)
+    assert image.feature_units is None
+    np.testing.assert_allclose(image.mean, expected.mean, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(image.covariances.to_full(), expected.covariances.to_full())
+
+
+def test_sparse_outputs_are_taken_as_dense():
+    x = np.random.default_rng(10).integers(0, 3, (30, 2)).astype(float)
+    hot = Propagate(OneHotEncoder(handle_unknown="ignore"), "monte_carlo", random_state=0).fit(x)
+    assert hot.transform(x).sum(axis=1).tolist() == [2.0] * 30
+    assert hot.transform(x, X_std=np.zeros((30, 2))).shape == (30, 6)
 
 
 def test_bad_input_is_named():

@@ -304,6 +304,10 @@ def test_bad_input_is_named():
             lambda: UncertainStandardScaler().fit(1e-200 * x).transform(1e-200 * x, X_std=x),
             "the errors of X, scaled, row 0, column 1",
         ),
+        (
+            lambda: UncertainStandardScaler().fit(1e-60 * x).transform(1e-60 * x, X_std=1e20 * x),
+            "the errors of X, scaled, row 0, column 1 is .*e.79",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()
