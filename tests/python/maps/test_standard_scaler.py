@@ -66,16 +66,21 @@ def test_a_machine_after_it_equals_one_on_data_scaled_by_hand(make_covariances, 
     X = _examples(make_covariances, kind)
     y = np.where(X.mean[:, 1] + np.arange(N) % 3 > 3, 1, 0)
     t, centre = X.mean.std(axis=0), X.mean.mean(axis=0)
-    by_hand = Gaussians((X.mean - centre) / t, cov=X.covariances.to_full() / np.outer(t, t))
-    pipeline = make_pipeline(UncertainStandardScaler(), UncertainSVC(tol=1e-13)).fit(X, y)
-    machine = UncertainSVC(tol=1e-13).fit(by_hand, y)
-    np.testing.assert_allclose(pipeline[-1].objective_, machine.objective_, rtol=1e-10)
-    np.testing.assert_allclose(
-        pipeline.decision_function(X), machine.decision_function(by_hand), atol=1e-5
-    )
+    means = (X.mean - centre) / t
+    pipeline = make_pipeline(UncertainStandardScaler(), UncertainSVC()).fit(X, y)
     scaled = pipeline[:-1].transform(X)
+    machine = UncertainSVC().fit(Gaussians(means, cov=X.covariances.scaled(1 / t)), y)
+    np.testing.assert_allclose(pipeline[-1].coef_, machine.coef_, rtol=0, atol=1e-10)
     np.testing.assert_allclose(
-        machine.decision_std(scaled), machine.decision_std(by_hand), rtol=1e-10, atol=1e-10
+        pipeline.decision_function(X), machine.decision_function(means), rtol=0, atol=1e-10
+    )
+    dense = Gaussians(means, cov=X.covariances.to_full() / np.outer(t, t))
+    np.testing.assert_allclose(
+        machine.decision_std(scaled), machine.decision_std(dense), rtol=1e-10, atol=1e-10
+    )
+    exact = UncertainSVC(tol=1e-13)
+    np.testing.assert_allclose(
+        clone(exact).fit(scaled, y).objective_, exact.fit(dense, y).objective_, rtol=1e-10
     )
 
 
