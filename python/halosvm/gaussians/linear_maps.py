@@ -47,6 +47,9 @@ def reads_apart(A: LinearMap) -> bool:
 def of_spheres(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
     """Map v_i I: to c v_i I, to diagonals, or as diagonals are mapped."""
     n, d = len(values), A.shape[-1]
+    alone = read_alone(A)
+    if squared and alone is not None and reads_apart(A) and (alone[1] == alone[1][0]).all():
+        return Stored("isotropic", _like(values, values * np.abs(alone[1][0])), squared)
     if A.ndim == 2:
         gram = sparse.coo_array(A @ A.T)
         own = gram.diagonal().astype(np.float64)

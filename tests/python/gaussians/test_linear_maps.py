@@ -107,6 +107,8 @@ def test_standard_deviations_stay_so_where_each_feature_is_read_alone(make_covar
         assert S.mapped(MATRICES["scaled selection"]).squared
     S = Covariances.from_std(np.full((N, D), 1e-170))
     np.testing.assert_allclose(S.mapped(2e170 * np.eye(D)).variances(), 4.0)
+    S = Covariances.from_std(np.full(N, 1e60), D)
+    np.testing.assert_allclose(S.mapped(1e-200 * np.eye(D)).values, 1e-140)
 
 
 def test_certain_rows_stay_certain(make_covariances, A):
