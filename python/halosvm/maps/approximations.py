@@ -29,6 +29,7 @@ _BLOCK = 1 << 20
 # err by 1e-11 where a function changes at that scale, and rounding by 1e-13 of its value.
 _STEP = 2e-3
 _THIRD_POINT = np.sqrt(3.0)
+_STAY_NEAR = "make the errors smaller, or use method='linear', which stays near the mean"
 
 
 class Problem(NamedTuple):
@@ -60,17 +61,20 @@ class Problem(NamedTuple):
         for begin in range(0, n, step):
             yield slice(begin, min(n, begin + step))
 
-    def at(self, points: Array, first_row: int, what: str) -> Array:
+    def at(self, points: Array, rows: slice, what: str, remedy: str = _STAY_NEAR) -> Array:
         """Apply the function to (b, p, d) points of rows, and refuse what is not finite."""
         b, p, d = points.shape
         with np.errstate(all="ignore"):
             values = self.function(points.reshape(b * p, d)).reshape(b, p, -1)
-        bad = np.argwhere(~np.isfinite(values).all(axis=(1, 2)))
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=(1, 2)))
         if bad.size:
-            raise ValueError(
-                f"X row {first_row + int(bad[0, 0])}: the transformer is not finite at a point of "
-                f"{what}; make the errors smaller, or use method='linear', which stays at the mean"
-            )
+            lost = bad[self.covariances[rows].trace()[bad] > 0]
+            if lost.size:
+                raise ValueError(
+                    f"X row {rows.start + int(lost[0])}: the transformer is not finite at a point "
+                    f"of {what}; {remedy}"
+                )
+            values[bad] = 0.0  # certain examples need no points beside the mean
         return values
 
 
@@ -133,7 +137,9 @@ def _differences(problem: Problem, rows: slice, steps: Array) -> Array:
     x = problem.means(rows)[:, np.newaxis]
     p = steps.shape[1]
     points = np.concatenate([x + c * steps for c in (1.0, -1.0, 2.0, -2.0)], axis=1)
-    values = problem.at(points, rows.start, "the differences that give the slopes")
+    values = problem.at(
+        points, rows, "the differences that give its slopes", "give them as jacobian"
+    )
     near, far = values[:, :p] - values[:, p : 2 * p], values[:, 2 * p : 3 * p] - values[:, 3 * p :]
     return np.asarray((8.0 * near - far) / 12.0)
 
@@ -155,7 +161,7 @@ def by_points(problem: Problem) -> tuple[Array, Covariances]:
         x, L = problem.means(rows)[:, np.newaxis], _directions(problem.covariances[rows], rank)
         along = _THIRD_POINT * L.transpose(0, 2, 1)
         points = np.concatenate([x, x + along, x - along], axis=1)
-        odd, even = _odd_and_even(problem.at(points, rows.start, "the unscented rule"))
+        odd, even = _odd_and_even(problem.at(points, rows, "the unscented rule"))
         shifts[rows] = even.sum(axis=1) / 3.0
         columns = np.concatenate([odd / _THIRD_POINT, even * (np.sqrt(2.0) / 3.0)], axis=1)
         image.fill(rows, columns.transpose(0, 2, 1))
@@ -177,7 +183,7 @@ def _by_points_of_one(problem: Problem) -> tuple[Array, Covariances]:
         x = problem.means(rows)
         along = _THIRD_POINT * np.sqrt(problem.covariances[rows].variances())
         points = np.stack([x, x + along, x - along], axis=1)
-        odd, even = _odd_and_even(problem.at(points, rows.start, "the unscented rule"))
+        odd, even = _odd_and_even(problem.at(points, rows, "the unscented rule"))
         odds[rows], evens[rows] = odd[:, 0] / _THIRD_POINT, even[:, 0] * (np.sqrt(2.0) / 3.0)
         shifts[rows] = even[:, 0] / 3.0
     assert problem.inputs is not None
@@ -210,7 +216,7 @@ def by_draws(
         else:
             z = z @ _directions(problem.covariances[rows], rank).transpose(0, 2, 1)
         x = problem.means(rows)[:, np.newaxis]
-        values = problem.at(np.concatenate([x, x + z], axis=1), rows.start, "a draw")
+        values = problem.at(np.concatenate([x, x + z], axis=1), rows, "a draw")
         moved = values[:, 1:] - values[:, :1]
         shifts[rows] = moved.mean(axis=1)
         moved = (moved - shifts[rows, np.newaxis]) / np.sqrt(n_draws - 1.0)

@@ -263,6 +263,16 @@ def test_points_outside_of_the_domain_are_refused_with_their_row():
     np.testing.assert_allclose(np.sqrt(image.covariances.variances().ravel()), [0.02, 0.2, 0.9])
 
 
+def test_slopes_at_the_edge_of_the_domain_are_refused_unless_the_example_is_certain():
+    roots = FunctionTransformer(np.sqrt)
+    x, std = np.array([[4.0], [0.0], [1.0]]), np.array([[0.1], [0.0], [0.2]])
+    image = Propagate(roots, "linear").fit_transform(x, X_std=std)
+    np.testing.assert_allclose(np.sqrt(image.covariances.variances()), [[0.025], [0.0], [0.1]])
+    std[1] = 0.1
+    with pytest.raises(ValueError, match=r"X row 1: .* its slopes; give them as jacobian"):
+        Propagate(roots, "linear").fit_transform(x, X_std=std)
+
+
 def test_float32_keeps_its_type_and_is_differentiated_in_float64(make_covariances, kind):
     rng = np.random.default_rng(6)
     covariances = make_covariances(kind, N, D, rng, np.float32, scale=0.05)
