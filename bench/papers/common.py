@@ -20,9 +20,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from halosvm import Covariances, Gaussians, UncertainKernelSVC, UncertainSVC
+from halosvm import (
+    Covariances,
+    Gaussians,
+    UncertainKernelSVC,
+    UncertainStandardScaler,
+    UncertainSVC,
+)
 from halosvm.commands.demo.statistics import paired_p, standard_error, verdict
-from halosvm.gaussians.centring import column_scales
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -65,14 +70,10 @@ def draw(X: Gaussians, n_draws: int, rng: np.random.Generator) -> Array:
     return np.asarray((X.mean + noise).reshape(-1, d))
 
 
-def standardise(X: Gaussians, points: Array) -> tuple[Gaussians, Array]:
-    """Standardise examples and points by the means of the examples; errors are scaled alike."""
-    centre, spread = X.mean.mean(axis=0), column_scales(X.mean)
-    if X.covariances.kind == "full":
-        scaled = Covariances.full(X.covariances.to_full() / np.outer(spread, spread))
-    else:
-        scaled = Covariances.diagonal(X.covariances.variances() / spread**2)
-    return Gaussians((X.mean - centre) / spread, cov=scaled), (points - centre) / spread
+def standardise(X: Gaussians, test: Gaussians | Array) -> tuple[Gaussians, Any]:
+    """Standardise training examples, and test examples or points with the scales of the former."""
+    scaler = UncertainStandardScaler().fit(X)
+    return scaler.transform(X), scaler.transform(test)
 
 
 # -- baselines -----------------------------------------------------------------------------------

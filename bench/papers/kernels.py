@@ -35,7 +35,6 @@ from threadpoolctl import threadpool_limits
 
 from halosvm import Gaussians, UncertainKernelSVC
 from halosvm.commands import demo
-from halosvm.gaussians.centring import column_scales
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,13 +84,6 @@ def methods(gammas: tuple[float, ...]) -> dict[str, Method]:
 
 
 # -- data ----------------------------------------------------------------------------------------
-def standardised(X: Gaussians, train: NDArray[np.intp], test: NDArray[np.intp]) -> list[Gaussians]:
-    """Return training and test examples in units of the training means' spread."""
-    known, points = standardise(X[train], X.mean[test])
-    variances = X.covariances.variances()[test] / column_scales(X.mean[train]) ** 2
-    return [known, Gaussians(points, variance=variances)]
-
-
 def kepler_runs(n_runs: int, seed: int) -> Iterator[Run]:
     """Split the objects by stars, and keep 200 for training and 1,000 for the test."""
     X, planet, stars = kepler.measured_values()
@@ -99,7 +91,7 @@ def kepler_runs(n_runs: int, seed: int) -> Iterator[Run]:
     for train, test in splits.split(X.mean, groups=stars):
         rng = np.random.default_rng(seed)
         train, test = rng.permutation(train)[:200], rng.permutation(test)[:1000]
-        known, points = standardised(X, train, test)
+        known, points = standardise(X[train], X[test])
         yield Run(known, planet[train], points, planet[test])
 
 
@@ -121,7 +113,7 @@ def vowel_runs(n_runs: int, seed: int, configuration: str) -> Iterator[Run]:
     X = clips.diagonal(clips.gaussians(both, configuration))
     splits = StratifiedShuffleSplit(n_runs, test_size=TEST["vowels"], random_state=seed)
     for train, test in splits.split(X.mean, labels):
-        known, points = standardised(X, train, test)
+        known, points = standardise(X[train], X[test])
         yield Run(known, labels[train], points, labels[test])
 
 
@@ -137,7 +129,7 @@ def ionosphere_runs(n_runs: int, seed: int) -> Iterator[Run]:
     splits = StratifiedShuffleSplit(n_runs, test_size=TEST["ionosphere"], random_state=seed)
     for number, (train, test) in enumerate(splits.split(clean, labels)):
         X = with_noise(clean, np.random.default_rng((seed, number)))
-        known, points = standardised(X, train, test)
+        known, points = standardise(X[train], X[test])
         yield Run(known, labels[train], points, labels[test])
 
 

@@ -7,6 +7,7 @@ Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC
 Kernels    `UncertainKernelSVC`, `IsotropicKernelSVC`, `expected_kernel`, `median_gamma`
 Values     `UncertainSVR`
 Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
+           `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
 After      `PlattScaling`: probabilities; `save_model`, `load_model`
 
@@ -29,7 +30,13 @@ from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
 from halosvm.linear.total import TotalSVC
-from halosvm.maps import EmpiricalBayes, UncertainFourierFeatures, UncertainNystroem
+from halosvm.maps import (
+    EmpiricalBayes,
+    Propagate,
+    UncertainFourierFeatures,
+    UncertainNystroem,
+    UncertainStandardScaler,
+)
 
 __version__ = "0.1.0"
 
@@ -40,6 +47,7 @@ __all__ = [
     "Gaussians",
     "IsotropicKernelSVC",
     "PlattScaling",
+    "Propagate",
     "SafeSVC",
     "TotalSVC",
     "UncertainFourierFeatures",
@@ -47,6 +55,7 @@ __all__ = [
     "UncertainNystroem",
     "UncertainSVC",
     "UncertainSVR",
+    "UncertainStandardScaler",
     "calibrate_scale",
     "expected_kernel",
     "load_model",

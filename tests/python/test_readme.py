@@ -13,11 +13,12 @@ pytestmark = pytest.mark.skipif(not README.exists(), reason="the README is not h
 
 def test_examples_run_one_after_the_other_in_one_session():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert names["any_other"].predict(names["measured"][:2]).shape == (2,)
+    assert names["scaled"].covariances.kind == names["curves"].covariances.kind == "diagonal"
     assert names["robust"].suboptimality_ <= 1e-6
     assert names["value_std"].shape == (3,)
 

@@ -82,6 +82,8 @@ def _read_covariances(
                 f"{units.text(features)}; pass {names.mean} as plain numbers of one unit too"
             )
         return value
+    if names is X_NAMES:
+        frames.require_labelled_values(value, argument, labels, names.mean)
     bare, unit = units.split(value)
     array = reading.as_float_array(bare, argument)
     _refuse_unclear(array.shape, keyword, names, shape)

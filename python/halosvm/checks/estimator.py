@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from halosvm.checks import frames
 from halosvm.checks.reading import needs_own_reading, place, refuse_lost, require_finite
-from halosvm.checks.targets import read_labels, read_weights
+from halosvm.checks.targets import read_labels, read_weights, weight_of_each
 from halosvm.checks.units import converted
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import as_examples
@@ -125,10 +125,7 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         if self._is_read_by_us(X):
             data = self._with_errors(X, None, X_std, X_cov)
             _require_rows(data)
-            self.n_features_in_ = data.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
-            if data.feature_names is not None:
-                self.feature_names_in_ = data.feature_names
+            self._remember_features(data)
             y = None if y is None else read_labels(y, len(data))
         else:
             if y is None:
@@ -137,10 +134,23 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
                 means, y = validate_data(self, X, y, **_CHECKS)
             require_finite(means, "X")
             data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
+        self._remember_units(data)
+        return data, y
+
+    def _read_new_examples(self, X: Any, X_std: Any, X_cov: Any) -> Any:
+        """Read examples without labels, and remember what the features are."""
+        return self._read_first(X, X_std, X_cov)[0]
+
+    def _remember_features(self, data: Any) -> None:
+        self.n_features_in_ = data.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if data.feature_names is not None:
+            self.feature_names_in_ = data.feature_names
+
+    def _remember_units(self, data: Any) -> None:
         self.__dict__.pop("feature_units_in_", None)
         if data.feature_units is not None:
             self.feature_units_in_ = data.feature_units
-        return data, y
 
     def _read_means(self, X: Any) -> NDArray[Any]:
         """Read examples whose covariances do not matter."""
@@ -212,6 +222,17 @@ def read_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         require_index_of(X, argument, given)
     refuse_lost(y, "y")
     return y, None if sample_weight is None else read_weights(sample_weight)
+
+
+def read_example_weights(X: Any, sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
+    """Return one weight >= 0 for each example, 1 if none are given; not all can be 0."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    require_index_of(X, "sample_weight", sample_weight)
+    weights = weight_of_each(read_weights(sample_weight), n_samples)
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for all rows; one must be positive")
+    return weights
 
 
 def require_index_of(X: Any, argument: str, given: Any) -> None:

@@ -1,7 +1,8 @@
 """Labels of data frames: names of columns and of rows in, the order that pairs two frames out.
 
 Values are paired by their labels where both sides have some, and by position where one has none.
-What cannot be paired is refused: no label is ever passed over.
+What cannot be paired is refused: no label is ever passed over. An estimator, which may stand behind
+a transformer, refuses errors with names for values without.
 """
 
 from __future__ import annotations
@@ -83,6 +84,20 @@ def paired(
     return values
 
 
+def require_labelled_values(given: Any, argument: str, labels: Labels, other: str) -> None:
+    """Raise ValueError for errors with column names, if the values they belong to have none.
+
+    Values that had names and lost them went through a transformer, which left the errors behind.
+    """
+    if labels.names is None and feature_names_of(given, argument) is not None:
+        raise ValueError(
+            f"{argument} has column names and {other} has none, as after a transformer of {other} "
+            f"alone, to which the errors would not belong: UncertainStandardScaler and "
+            f"Propagate(transformer) take both. If they do belong together, pass "
+            f"{argument}.to_numpy(), or {other} with its names"
+        )
+
+
 def require_same_index(argument: str, given: Any, other: str, index: Any) -> None:
     """Raise ValueError unless a column has the index of the other side, in the same order.
 
@@ -134,6 +149,7 @@ def _order_of_columns(
     order = _order_by_affix(given, wanted)
     if order is not None:
         return None if order == list(range(len(wanted))) else order
+    _refuse_names_of_transformers(argument, given, other, wanted)
     features = set(wanted)
     some_are_features = not features.isdisjoint(given)
     for i, (name, expected) in enumerate(zip(given, wanted, strict=True)):
@@ -144,6 +160,19 @@ def _order_of_columns(
                 "give them equal names, or no names"
             )
     return None
+
+
+def _refuse_names_of_transformers(
+    argument: str, given: list[str], other: str, wanted: list[str]
+) -> None:
+    """Raise ValueError for names as ColumnTransformer gives them to what it makes of others."""
+    sources = [name.rpartition("__") for name in wanted]
+    if set(given) == {source for _, joint, source in sources if joint}:
+        raise ValueError(
+            f"{other} has column 0 named {wanted[0]!r}, as a transformer names what it makes of "
+            f"{sources[0][2]!r}, to which {argument} would not belong: UncertainStandardScaler and "
+            f"Propagate(transformer) take both. If they do belong together, give them equal names"
+        )
 
 
 def _order_by_affix(given: list[str], wanted: list[str]) -> list[int] | None:

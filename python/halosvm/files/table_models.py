@@ -7,17 +7,14 @@ Out: examples as the machine takes them; machines and populations in the table's
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
 from halosvm.files.model_file import LinearMachine, load_model
-from halosvm.gaussians.centring import column_scales
-from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
-from halosvm.maps import EmpiricalBayes
+from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,28 +22,13 @@ if TYPE_CHECKING:
     from halosvm.files.table import Table
 
 
-class Standardise(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Features to mean 0 and standard deviation 1, their errors to the same units."""
-
-    def fit(self, X: Gaussians, y: Any = None) -> Standardise:  # noqa: ARG002
-        """Measure the features."""
-        self.centre_ = X.mean.mean(axis=0)
-        self.scale_ = column_scales(X.mean)
-        return self
-
-    def transform(self, X: Gaussians) -> Gaussians:
-        """Return the same examples in those units."""
-        means = (X.mean - self.centre_) / self.scale_
-        return Gaussians(means, cov=X.covariances.scaled(1.0 / self.scale_))
-
-
 def in_table_units(pipeline: Pipeline, names: Sequence[str]) -> LinearMachine:
     """Return the machine of a pipeline for features that are not standardised."""
     model: LinearMachine = copy.deepcopy(pipeline.named_steps["machine"])
     scaling = pipeline.named_steps["scale"]
-    if isinstance(scaling, Standardise):
+    if isinstance(scaling, UncertainStandardScaler):
         model.coef_ = model.coef_ / scaling.scale_
-        model.intercept_ = model.intercept_ - model.coef_ @ scaling.centre_
+        model.intercept_ = model.intercept_ - model.coef_ @ scaling.mean_
     model.feature_names_in_ = np.array(names, dtype=object)
     return model
 
@@ -55,12 +37,9 @@ def population_in_table_units(pipeline: Pipeline, names: Sequence[str]) -> Empir
     """Return the population of a pipeline for features that are not standardised."""
     truth: EmpiricalBayes = copy.deepcopy(pipeline.named_steps["truth"])
     scaling = pipeline.named_steps["scale"]
-    if isinstance(scaling, Standardise):
-        unit = scaling.scale_
-        truth.means_ = truth.means_ * unit + scaling.centre_
-        truth.covariances_ = Covariances.full(
-            truth.covariances_.to_full() * unit[:, np.newaxis] * unit
-        )
+    if isinstance(scaling, UncertainStandardScaler):
+        truth.means_ = scaling.inverse_transform(truth.means_)
+        truth.covariances_ = truth.covariances_.mapped(np.diag(scaling.scale_))
     truth.feature_names_in_ = np.array(names, dtype=object)
     return truth
 

@@ -45,8 +45,8 @@ def equal_but_for_rounding(
     return extent <= _ROUNDINGS * eps * largest
 
 
-def column_scales(values: NDArray[Any]) -> Array:
-    """Return the standard deviation of each column; 1 for columns that are constant.
+def column_spreads(values: NDArray[Any], weights: Array | None = None) -> Array:
+    """Return the standard deviation of each column; 0 for columns that are constant.
 
     That is a column whose values are equal up to rounding: its deviations hold no information, and
     to divide by them would make them a feature of the size of all others.
@@ -56,6 +56,6 @@ def column_scales(values: NDArray[Any]) -> Array:
     constant = equal_but_for_rounding(extent, largest, float(np.finfo(values.dtype).eps))
     extent[constant] = 1.0
     # In units of the extent, where no square can underflow or overflow.
-    _, deviations = centred((values - low) / extent)
-    scales = extent * np.sqrt(np.square(deviations).mean(axis=0))
-    return np.where(constant, 1.0, scales)
+    _, deviations = centred((values - low) / extent, weights)
+    spreads = extent * np.sqrt(np.average(np.square(deviations), axis=0, weights=weights))
+    return np.where(constant, 0.0, spreads)

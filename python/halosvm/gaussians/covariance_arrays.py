@@ -114,7 +114,7 @@ def require_alike(parts: Iterable[Any], of: type[Batch]) -> list[Batch]:
 # ---- selecting rows --------------------------------------------------------------------------
 
 
-def select_rows(key: Any, n_samples: int) -> int | Rows:
+def select_rows(key: Any, n_samples: int, axis: str = "row") -> int | Rows:
     """Translate what stands in the brackets into one row, a range of rows, or row numbers.
 
     Parameters
@@ -123,6 +123,8 @@ def select_rows(key: Any, n_samples: int) -> int | Rows:
         The index expression.
     n_samples : int
         Number of rows; negative indices count from there.
+    axis : str
+        What the rows are called in messages.
 
     Returns
     -------
@@ -136,10 +138,7 @@ def select_rows(key: Any, n_samples: int) -> int | Rows:
     """
     if isinstance(key, tuple):
         key, *rest = key or (...,)
-        if any(
-            part is not ... and not (isinstance(part, slice) and part == slice(None))
-            for part in rest
-        ):
+        if not all(map(_is_all, rest)):
             raise IndexError("only rows can be selected, as in X[rows] or X[rows, ...]")
     if key is ...:
         key = slice(None)
@@ -152,16 +151,37 @@ def select_rows(key: Any, n_samples: int) -> int | Rows:
         index = index.astype(np.intp)
     if index.dtype.kind == "b" and index.ndim == 1:
         if len(index) != n_samples:
-            raise IndexError(f"the mask has {len(index)} entries for {n_samples} rows")
+            raise IndexError(f"the mask has {len(index)} entries for {n_samples} {axis}s")
         return np.flatnonzero(index)
     if index.dtype.kind not in "iu" or index.ndim > 1:
-        raise IndexError(f"rows are selected by an integer, a slice or a 1-d array, not by {key!r}")
+        raise IndexError(
+            f"{axis}s are selected by an integer, a slice or a 1-d array, not by {key!r}"
+        )
     beyond = index[(index < -n_samples) | (index >= n_samples)]
     if beyond.size:
-        raise IndexError(f"row {beyond.flat[0]} is out of range for {n_samples} rows")
+        raise IndexError(f"{axis} {beyond.flat[0]} is out of range for {n_samples} {axis}s")
     rows = index.astype(np.intp)
     rows = np.where(rows < 0, rows + n_samples, rows)
     return int(rows) if rows.ndim == 0 else rows
+
+
+def select_columns(key: Any, n_features: int) -> NDArray[np.intp] | None:
+    """Return the features that ``X[:, columns]`` selects, None where only rows are selected."""
+    whole = isinstance(key, tuple) and len(key) == 2
+    if not whole or not _is_all(key[0]) or _is_all(key[1]):
+        return None
+    columns = key[1]
+    if np.ndim(columns) != 1 and not isinstance(columns, slice):
+        raise IndexError(f"a feature is selected as a column, by [{columns!r}]")
+    selected = select_rows(columns, n_features, "feature")
+    chosen = np.atleast_1d(np.arange(n_features)[selected])
+    if not len(chosen):
+        raise IndexError("no feature is selected; it needs at least one")
+    return chosen
+
+
+def _is_all(part: Any) -> bool:
+    return part is ... or (isinstance(part, slice) and part == slice(None))
 
 
 def take_rows(array: NDArray[Any], rows: Rows) -> NDArray[Any]:

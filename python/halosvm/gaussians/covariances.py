@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from halosvm import _core
     from halosvm.checks.reading import FloatArray
-    from halosvm.gaussians.covariance_kinds import Kind
+    from halosvm.gaussians.covariance_storage import Kind
+    from halosvm.gaussians.linear_maps import LinearMap
     from halosvm.gaussians.sample_covariances import BagKind, Of, Shrinkage
 
 
@@ -374,6 +375,22 @@ class Covariances(arrays.Frozen):
         """Return the covariances of features times factors: (d,), or (n or 1, d or 1)."""
         kind, values, added = kinds.storage_of(self).scaled(self, np.atleast_2d(factors))
         return self.replaced(kind=kind, values=values, diagonal_values=added)
+
+    def mapped(self, A: LinearMap) -> Covariances:
+        """Return ``A S A'`` of each S, as x -> A x makes it, in the smallest kind that holds it.
+
+        Isotropic where A A' is a multiple of the identity; diagonal where no two rows of A read the
+        same feature; factors stay factors. Errors that were independent and no longer are become
+        low_rank if n_features < k, else full. The type of the numbers is kept.
+
+        Parameters
+        ----------
+        A : ndarray or csr_array of shape (k, n_features), or ndarray of (n_samples, k, n_features)
+            One matrix for all examples, or one for each.
+        """
+        kind, values, squared, offsets, added = kinds.storage_of(self).mapped(self, A)
+        shape = (len(self), A.shape[-2])
+        return self._of(kind, shape, values, squared=squared, offsets=offsets, added=added)
 
     def to_full(self) -> NDArray[np.float64]:
         """Return dense matrices, (n_samples, n_features, n_features); maybe a read-only view.

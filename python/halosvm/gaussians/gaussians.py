@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
+from scipy import sparse
 
 from halosvm import _core
 from halosvm.checks import frames, units
@@ -17,6 +18,7 @@ from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians import subspace
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.groups import labels_in_order
+from halosvm.gaussians.side_by_side import origin_of, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from halosvm.checks.frames import FeatureNames
     from halosvm.checks.reading import FloatArray
     from halosvm.checks.units import FeatureUnits
+    from halosvm.gaussians.side_by_side import Origin
 
 
 class Gaussians(arrays.Frozen):
@@ -80,7 +83,9 @@ class Gaussians(arrays.Frozen):
     Notes
     -----
     ``X[rows]`` with a slice, an index array or a mask is Gaussians (a view for a slice); with an
-    integer it is the pair ``(mean, covariance)`` of that example, as arrays.
+    integer it is the pair ``(mean, covariance)`` of that example, as arrays. ``X[:, columns]`` with
+    a slice, an index array or a mask is Gaussians of these features. ``np.hstack`` puts features of
+    the same examples side by side again, where it is known how their errors depend on each other.
 
     Examples
     --------
@@ -98,13 +103,15 @@ class Gaussians(arrays.Frozen):
            [0., 4.]])
     """
 
-    __slots__ = _state = ("mean", "covariances", "feature_names", "feature_units", "groups")
+    _state = ("mean", "covariances", "feature_names", "feature_units", "groups")
+    __slots__ = (*_state, "origin")
 
     mean: FloatArray
     covariances: Covariances
     feature_names: FeatureNames | None
     feature_units: FeatureUnits
     groups: NDArray[Any] | None
+    origin: Origin | None  # which a map leaves here, and which ends with a pickle
     _view: _core.Gaussians | None
 
     ndim = 2
@@ -164,13 +171,54 @@ class Gaussians(arrays.Frozen):
     def __len__(self) -> int:
         return len(self.mean)
 
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        super().__setstate__(state)
+        object.__setattr__(self, "origin", None)
+
     def __getitem__(self, key: Any) -> Any:
+        columns = arrays.select_columns(key, self.shape[1])
+        if columns is not None:
+            return self._features(columns)
         rows = arrays.select_rows(key, len(self))
         if isinstance(rows, int):
             return self.mean[rows], self.covariances[rows]
         groups = None if self.groups is None else arrays.take_rows(self.groups, rows)
         mean = arrays.take_rows(self.mean, rows)
         return self.replaced(mean=mean, covariances=self.covariances[rows], groups=groups)
+
+    def _features(self, columns: NDArray[np.intp]) -> Gaussians:
+        d, k = self.shape[1], len(columns)
+        A = sparse.csr_array((np.ones(k), (np.arange(k), columns)), shape=(k, d))
+        names, of_each = self.feature_names, self.feature_units
+        return self.mapped_to(
+            np.ascontiguousarray(self.mean[:, columns]),
+            self.covariances.mapped(A),
+            matrix=A,
+            feature_names=None if names is None else names[columns],
+            feature_units=None if of_each is None else tuple(of_each[j] for j in columns),
+        )
+
+    def mapped_to(
+        self,
+        mean: FloatArray,
+        covariances: Covariances,
+        *,
+        matrix: Any = None,
+        feature_names: FeatureNames | None = None,
+        feature_units: FeatureUnits = None,
+    ) -> Gaussians:
+        """Return what a map makes of these, which remembers what it was made of.
+
+        `matrix` is that of a linear map, sparse or dense; without it the map is any other one.
+        """
+        image = self.replaced(
+            mean=mean,
+            covariances=covariances,
+            feature_names=feature_names,
+            feature_units=feature_units,
+        )
+        object.__setattr__(image, "origin", origin_of(self).followed_by(matrix))
+        return image
 
     def labels_by_group(self, labels: Any, groups: ArrayLike | None = None) -> NDArray[Any]:
         """Return the label of each example, in the order of `groups`, which need not be that given.
@@ -263,8 +311,17 @@ class Gaussians(arrays.Frozen):
     def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise TypeError(
             "Gaussians are not one array, and their means alone would lose the covariances; "
-            "use .mean where only the means are wanted"
+            "use .mean where only the means are wanted, and UncertainStandardScaler or "
+            "Propagate(transformer) where both are to be transformed"
         )
+
+    def __array_function__(self, func: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+        axis = kwargs.get("axis", args[1] if len(args) > 1 else 0)
+        if func is np.hstack or (func is np.concatenate and axis == 1):
+            return side_by_side(args[0])
+        if func is np.concatenate and axis == 0:
+            return Gaussians.concatenate(args[0])
+        return func._implementation(*args, **kwargs)  # noqa: SLF001 (NumPy's word for its own)
 
 
 def as_gaussians(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halosvm.checks.reading import FloatArray
-    from halosvm.gaussians.covariance_kinds import Kind
+    from halosvm.gaussians.covariance_storage import Kind
     from halosvm.gaussians.covariances import Covariances
 
 

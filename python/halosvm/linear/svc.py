@@ -148,6 +148,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     See Also
     --------
     Gaussians : A batch of examples with error bars.
+    UncertainStandardScaler, Propagate : Scalers and other transformers that take errors along.
     TotalSVC, SafeSVC : Other machines of bounded errors.
     UncertainSVR : Regression.
 
@@ -235,7 +236,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
-            Standard deviations of the values in `X`, in the same units.
+            Standard deviations of the values in `X`, in the same units. A scaler of scikit-learn
+            before this step scales `X` alone; see `UncertainStandardScaler` and `Propagate`.
         X_cov : Covariances or array-like, optional
             Covariances; an array is read by its dimensions: (n_samples,) isotropic,
             (n_samples, n_features) diagonal, (n_samples, n_features, n_features) full.

@@ -185,7 +185,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         y : array-like of shape (n_samples,)
             Values.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
-            Standard deviations of the values in `X`, in the same units.
+            Standard deviations of the values in `X`, in the same units. A scaler of scikit-learn
+            before this step scales `X` alone; see `UncertainStandardScaler` and `Propagate`.
         X_cov : Covariances or array-like, optional
             Covariances, as in `UncertainSVC.fit`.
         y_std : float or array-like of shape (n_samples,), optional

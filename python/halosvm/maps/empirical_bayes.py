@@ -6,13 +6,14 @@ population of all leaves, as Gaussians, as mixtures, or as posterior means.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
+from halosvm.checks.estimator import read_example_weights
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.core.user_warning import warn_user
 from halosvm.gaussians.covariances import Covariances
@@ -20,6 +21,7 @@ from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .fitting import Fitter
+from .gaussians_out import GaussiansOut
 from .population_model import PopulationModel
 from .populations import form_of
 
@@ -32,7 +34,7 @@ _COVARIANCES = ("full", "diagonal", "factors")
 _OUTPUTS = ("gaussian", "mixture", "mean")
 
 
-class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  # type: ignore[misc]
+class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # type: ignore[misc]
     r"""What measurements with errors tell of the true values behind them.
 
     Each example is a measurement :math:`x_i = v_i + e_i` with an error :math:`e_i \sim N(0, S_i)`
@@ -140,9 +142,6 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
            [4. , 3.7]])
     """
 
-    __metadata_request__fit: ClassVar = {"X_std": True, "X_cov": True}
-    __metadata_request__transform: ClassVar = {"X_std": True, "X_cov": True}
-
     def __init__(
         self,
         n_components: int | str = 1,
@@ -213,44 +212,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
         with self._all_or_nothing():
             return self._fit(X, X_std, X_cov, sample_weight)
 
-    def fit_transform(
-        self,
-        X: Gaussians | ArrayLike,
-        y: Any = None,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Any:
-        """Estimate the population and return the posteriors of the same examples.
-
-        Parameters
-        ----------
-        X, y, X_std, X_cov, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        Gaussians, GaussianMixtures or ndarray
-        """
-        self.fit(X, y, X_std=X_std, X_cov=X_cov, sample_weight=sample_weight)
-        return self.transform(X, X_std=X_std, X_cov=X_cov)
-
     def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()
         data = self._read(X, X_std, X_cov, reset=True)
-        n, d = data.shape
-        weights = np.ones(n)
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, data.mean[:, :1], dtype=np.float64)
-        bad = np.flatnonzero(~(weights >= 0))
-        if bad.size:
-            raise ValueError(
-                f"sample_weight row {bad[0]} is {weights[bad[0]]:g}; a weight must be >= 0"
-            )
-        if not weights.any():
-            raise ValueError("sample_weight is 0 for all rows; one must be positive")
-        form = form_of(self.covariance, self.n_factors, d)
+        weights = read_example_weights(X, sample_weight, len(data))
+        form = form_of(self.covariance, self.n_factors, data.shape[1])
         fitter = Fitter(self, data, weights, form)
         if self.n_components == "bic":
             result, self.n_components_ = fitter.fit_by_criterion()
@@ -320,9 +286,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, TransformerMixin, PopulationModel):  
             covariances = Covariances.low_rank(found["factors"], found["variances"])
         else:
             covariances = Covariances.full(found["matrices"])
-        posterior = Gaussians.__new__(Gaussians)
         of_each = getattr(self, "feature_units_in_", None)
-        posterior.__setstate__((means, covariances, names, of_each, data.groups))
+        posterior = data.mapped_to(means, covariances, feature_names=names, feature_units=of_each)
         if joined:
             return posterior
         counts = np.full(len(data), self.n_components_)

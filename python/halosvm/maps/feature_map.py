@@ -109,7 +109,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEsti
         """
         with self._all_or_nothing():
             self._check_parameters()
-            data, _ = self._read_first(X, X_std, X_cov)
+            data = self._read_new_examples(X, X_std, X_cov)
             rng = check_random_state(self.random_state)
             if isinstance(self.gamma, str) and self.gamma == "median":
                 self.gamma_ = np.array([median_gamma(data, random_state=rng)])

@@ -12,6 +12,7 @@ import numpy as np
 
 from halosvm.checks import reading, units
 from halosvm.checks.error_arguments import read_errors
+from halosvm.checks.frames import require_labelled_values
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 
@@ -66,6 +67,7 @@ def _errors(
     given: Any, argument: str, labels: Labels, feature_units: FeatureUnits, power: int
 ) -> FloatArray:
     """Read errors in the order and the units of the features, NaN where they are masked."""
+    require_labelled_values(given, argument, labels, "X")
     bare, unit = units.split(given)
     values = reading.as_float_array(unmasked(bare), argument)
     return units.matched_errors(
@@ -120,23 +122,42 @@ def robust_scale(X: Gaussians, weights: Array) -> tuple[Array, Array]:
             if rows.size:
                 error = X.covariances[rows].variances()[:, j]
                 of_rows = column[rows].astype(np.float64), error, weights[rows]
-                mean[j], variance[j] = _paule_mandel(*of_rows)
+                mean[j], variance[j] = _unit_and_start(*of_rows)
         elif there.any():
             of_rows = values[there, j], errors[there, j], weights[used][there]
-            mean[j], variance[j] = _paule_mandel(*of_rows)
+            mean[j], variance[j] = _unit_and_start(*of_rows)
     return mean, variance
 
 
 _ROWS = 4096
 
 
-def _paule_mandel(x: Array, error: Array, c: Array) -> tuple[float, float]:
+def _unit_and_start(x: Array, error: Array, c: Array) -> tuple[float, float]:
     """Return the mean and the variance of one feature; see `robust_scale`."""
-    c = c / c.mean()
-    centre = x[np.argmin(error)]
+    mean, variance, resolution = paule_mandel(x, error, c / c.mean(), tol=1e-2)
+    if variance > 0 or resolution > 0:
+        return mean, max(variance, resolution)
+    return mean, mean**2 if mean != 0 else 1.0
+
+
+def paule_mandel(x: Array, error: Array, c: Array, *, tol: float) -> tuple[float, float, float]:
+    """Return mean and variance of true values, and the standard error of a variance near 0.
+
+    With weights 1 / (variance + error) the squared deviations sum to their expectation.
+
+    Parameters
+    ----------
+    x, error : ndarray of shape (n,)
+        Measured values and the variances of their errors.
+    c : ndarray of shape (n,)
+        Numbers of repetitions.
+    tol : float
+        Stop when the logarithm of the variance changes by less.
+    """
+    centre = float(x[np.argmin(error)])
     x = x - centre
     spread = float(c @ (x - c @ x / c.sum()) ** 2 / c.sum())
-    expected = max(len(x) - 1.0, 0.5)
+    expected = max(float(c.sum()) - 1.0, 0.5)
     least = float(error.min())
     variance = spread
     if spread > 0:
@@ -147,11 +168,10 @@ def _paule_mandel(x: Array, error: Array, c: Array) -> tuple[float, float]:
             slope = variance * float((w / (variance + error)) @ apart) / sum_of_squares
             step = np.log(sum_of_squares / expected) / max(slope, 1e-3)
             variance *= float(np.exp(np.clip(step, -5.0, 5.0)))
-            if abs(step) < 1e-2 or variance < 1e-6 * least:
+            if abs(step) < tol or variance < 1e-6 * least:
                 break
     if not variance > 0 and not least > 0:
-        level = abs(float(centre))
-        return float(centre), level**2 if level > 0 else 1.0
+        return centre, 0.0, 0.0
     w = c / (variance + error)
     resolution = float(np.sqrt(2.0 / np.sum(w * w / c)))
-    return float(w @ x / w.sum() + centre), max(variance, resolution)
+    return float(w @ x / w.sum() + centre), variance, resolution

@@ -138,9 +138,7 @@ class PopulationModel(GaussianEstimator):
             raise TypeError("X is GaussianMixtures; measurements have Gaussian errors")
         data = self._read_measurements(X, X_std, X_cov, reset=reset)
         if reset:
-            self.__dict__.pop("feature_units_in_", None)
-            if data.feature_units is not None:
-                self.feature_units_in_ = data.feature_units
+            self._remember_units(data)
         checked: Gaussians = self._check_features(data)
         return checked
 
@@ -170,10 +168,7 @@ class PopulationModel(GaussianEstimator):
             if not needs_own_reading(bare):
                 return data
         if reset:
-            self.n_features_in_ = data.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
-            if data.feature_names is not None:
-                self.feature_names_in_ = data.feature_names
+            self._remember_features(data)
         return data
 
     def _population(self) -> _core.Population:

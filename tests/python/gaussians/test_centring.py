@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from halosvm import Covariances, GaussianMixtures, Gaussians, UncertainKernelSVC, median_gamma
-from halosvm.gaussians.centring import centred, column_scales
+from halosvm.gaussians.centring import centred, column_spreads
 from halosvm.kernel.expected_kernel import resolve_gamma
 from halosvm.uncertainty import from_samples, quantiles, welch
 
@@ -26,23 +26,23 @@ def test_deviations_of_equal_values_are_zero(count):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_scales_of_columns_are_standard_deviations_and_1_where_constant(dtype):
+def test_spreads_of_columns_are_standard_deviations_and_0_where_constant(dtype):
     rng = np.random.default_rng(0)
     columns = rng.normal(size=(100, 5)) * [1.0, 1e-3, 1e30, 1e-30, 1.0] + [0, 1.0, 0, 0, 1e3]
     data = columns.astype(dtype)
     expected = data.astype(np.longdouble).std(axis=0)
     np.testing.assert_allclose(
-        column_scales(data), expected, rtol=1e-12 if dtype is np.float64 else 1e-6
+        column_spreads(data), expected, rtol=1e-12 if dtype is np.float64 else 1e-6
     )
     constant = np.full((100, 3), 0.1, dtype)
     constant[::2, 1] = np.nextafter(dtype(0.1), dtype(1))  # the last digit, as 0.3 / 3 may have
     constant[:, 2] = 0.0
-    np.testing.assert_array_equal(column_scales(constant), 1.0)
+    np.testing.assert_array_equal(column_spreads(constant), 0.0)
 
 
-def test_scales_do_not_underflow_or_overflow():
+def test_spreads_do_not_underflow_or_overflow():
     tiny = np.array([[0.0, 0.0], [1e-200, 1e150]])
-    np.testing.assert_allclose(column_scales(tiny), [0.5e-200, 0.5e150], rtol=1e-15)
+    np.testing.assert_allclose(column_spreads(tiny), [0.5e-200, 0.5e150], rtol=1e-15)
 
 
 @pytest.mark.parametrize("kind", ["full", "diagonal", "low_rank"])

@@ -322,7 +322,7 @@ def test_nullable_pandas_frames_are_read_and_missing_values_refused():
     X = Gaussians(frame, std=frame.abs()["a"])
     np.testing.assert_array_equal(X.mean, plain)
     np.testing.assert_array_equal(X.covariances.values, np.abs(plain[:, 0]))
-    np.testing.assert_array_equal(as_gaussians(plain, X_std=frame.abs()).mean, plain)
+    np.testing.assert_array_equal(as_gaussians(frame, X_std=frame.abs()).mean, plain)
     frame.iloc[1, 2] = pandas.NA
     with pytest.raises(ValueError, match="row 1, column 2 is nan"):
         Gaussians(frame)
@@ -375,7 +375,7 @@ def test_iteration_visits_each_example():
     assert len(pairs) == N
 
 
-@pytest.mark.parametrize("key", [6, [0, 9], "x0", (0, 1), (slice(None), 0), [True], 1.0, None])
+@pytest.mark.parametrize("key", [6, [0, 9], "x0", (0, 1), [True], 1.0, None])
 def test_wrong_index_is_an_index_error(key):
     with pytest.raises(IndexError, match="row"):
         named()[key]

@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 import sklearn
 from scipy.special import ndtr
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halosvm import Gaussians, SafeSVC, TotalSVC, UncertainSVC, UncertainSVR
+from halosvm import (
+    Gaussians,
+    SafeSVC,
+    TotalSVC,
+    UncertainStandardScaler,
+    UncertainSVC,
+    UncertainSVR,
+)
 
 N = 60
 MACHINES = {
@@ -41,18 +48,6 @@ def output(machine, X):
     return machine.predict(X) if is_regressor(machine) else machine.decision_function(X)
 
 
-class Standardiser(TransformerMixin, BaseEstimator):
-    """Features to mean 0 and standard deviation 1, their errors to the same units."""
-
-    def fit(self, X, y=None):
-        self.mean_, self.scale_ = X.mean.mean(axis=0), X.mean.std(axis=0)
-        return self
-
-    def transform(self, X):
-        std = np.sqrt(X.covariances.variances())
-        return Gaussians((X.mean - self.mean_) / self.scale_, std=std / self.scale_)
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_clones_have_the_parameters_and_nothing_of_the_fit(data, name):
     X, score = data
@@ -71,8 +66,8 @@ def test_gaussians_flow_through_pipelines_and_searches(data, name):
     X, score = data
     machine = clone(MACHINES[name])
     y = target(machine, score)
-    pipeline = make_pipeline(Standardiser(), machine).fit(X, y)
-    scaled = Standardiser().fit(X).transform(X)
+    pipeline = make_pipeline(UncertainStandardScaler(), machine).fit(X, y)
+    scaled = UncertainStandardScaler().fit(X).transform(X)
     direct = clone(machine).fit(scaled, y)
     np.testing.assert_array_equal(output(pipeline, X), output(direct, scaled))
     assert pipeline.score(X, y) > 0.8

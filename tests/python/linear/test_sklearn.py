@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from halosvm import Gaussians, UncertainSVC
+from halosvm import UncertainStandardScaler, UncertainSVC
 
 
 # Without intercept, class weights cannot move the hyperplane to where one of the checks wants it,
@@ -60,22 +60,10 @@ def classifier(**options):
     return UncertainSVC(**options)
 
 
-class Standardizer(TransformerMixin, BaseEstimator):
-    """Scale means and standard deviations together, as a pipeline's first step must."""
-
-    def fit(self, X, y=None):
-        self.mean_, self.scale_ = X.mean.mean(axis=0), X.mean.std(axis=0)
-        return self
-
-    def transform(self, X):
-        std = np.sqrt(X.covariances.variances())
-        return Gaussians((X.mean - self.mean_) / self.scale_, std=std / self.scale_)
-
-
 def test_gaussians_flow_through_a_pipeline(data):
     X, y = data
-    pipeline = make_pipeline(Standardizer(), classifier()).fit(X, y)
-    scaled = Standardizer().fit(X).transform(X)
+    pipeline = make_pipeline(UncertainStandardScaler(), classifier()).fit(X, y)
+    scaled = UncertainStandardScaler().fit(X).transform(X)
     np.testing.assert_array_equal(pipeline[-1].coef_, classifier().fit(scaled, y).coef_)
     np.testing.assert_array_equal(pipeline.predict(X), pipeline[-1].predict(scaled))
     assert pipeline.score(X, y) > 0.8

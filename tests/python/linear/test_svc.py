@@ -775,7 +775,8 @@ def test_columns_of_errors_may_have_names_of_their_own():
     assert_equal_bits(clf, plain)
     assert clf.feature_names_in_.tolist() == means.columns.tolist()
     np.testing.assert_array_equal(
-        clf.decision_std(means, X_std=errors), plain.decision_std(means.to_numpy(), X_std=errors)
+        clf.decision_std(means, X_std=errors),
+        plain.decision_std(means.to_numpy(), X_std=errors.to_numpy()),
     )
 
 

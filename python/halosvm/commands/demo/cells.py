@@ -20,6 +20,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.linear.svc import UncertainSVC
+from halosvm.maps import UncertainStandardScaler
 
 from .fits import Record, Setup, Situation, choose_and_fit
 
@@ -88,15 +89,16 @@ def scale(
     variances : ndarray of shape (n_samples, n_features)
         Variances in the same units; 0 for features without standard error.
     """
-    centre, spread = features[train].mean(axis=0), features[train].std(axis=0)
-    means = (features - centre) / spread
     n_uncertain = standard_errors.shape[1]
-    squares = (standard_errors / spread[:n_uncertain]) ** 2
-    ranges = np.ptp(means[train, :n_uncertain], axis=0)
-    factors = LARGEST_VARIANCE * ranges / squares[train].max(axis=0)
-    variances = np.zeros_like(means)
-    variances[:, :n_uncertain] = factors * squares
-    return means, variances
+    errors = np.zeros_like(features)
+    errors[:, :n_uncertain] = standard_errors
+    scaler = UncertainStandardScaler().fit(features[train])
+    X = scaler.transform(features, X_std=errors)
+    variances = X.covariances.variances()
+    largest = variances[train].max(axis=0)
+    ranges = np.ptp(X.mean[train], axis=0)
+    factors = np.divide(LARGEST_VARIANCE * ranges, largest, where=largest > 0, out=0.0 * largest)
+    return X.mean, factors * variances
 
 
 def own_errors(setup: Setup, progress: Progress) -> Situation:

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.svc import UncertainSVC
-from halosvm.maps import EmpiricalBayes
+from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
 
 from .cells import N_UNCERTAIN, load_cells
 from .fits import Record, Setup, Situation, choose_and_fit
@@ -46,7 +46,7 @@ def true_values() -> TrueValues:
     cells = load_cells()
     values = cells.features[:, :N_UNCERTAIN]
     names = cells.names[:N_UNCERTAIN]
-    return TrueValues((values - values.mean(axis=0)) / values.std(axis=0), cells.labels, names)
+    return TrueValues(UncertainStandardScaler().fit_transform(values), cells.labels, names)
 
 
 def measure(values: Array, size: float, rng: np.random.Generator) -> Gaussians:

@@ -15,13 +15,12 @@ from halosvm.commands.tables.reading import CommandError, read
 from halosvm.commands.tables.tasks import OF_LOSSES, check_options, classification, regression
 from halosvm.files.model_file import save_model
 from halosvm.files.table_models import (
-    Standardise,
     gaussians_of,
     in_table_units,
     meaning_of_errors,
     population_in_table_units,
 )
-from halosvm.maps import EmpiricalBayes
+from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +42,7 @@ def train(arguments: argparse.Namespace) -> None:
     prior = EmpiricalBayes(arguments.components, output=output, random_state=arguments.seed)
     pipeline = Pipeline(
         [
-            ("scale", Standardise() if arguments.standardise else "passthrough"),
+            ("scale", UncertainStandardScaler() if arguments.standardise else "passthrough"),
             ("truth", prior if measured else "passthrough"),
             ("machine", task.machine),
         ]

@@ -207,7 +207,8 @@ class TotalSVC(GaussianClassifier, LinearModel):
         y : array-like of shape (n_samples,)
             Labels of two classes.
         X_std : array-like of shape (n_samples,) or (n_samples, n_features), optional
-            Standard deviations of the values in `X`, in the same units.
+            Standard deviations of the values in `X`, in the same units. A scaler of scikit-learn
+            before this step scales `X` alone; see `UncertainStandardScaler` and `Propagate`.
         X_cov : Covariances or array-like, optional
             Covariances, as in `UncertainSVC.fit`.
         sample_weight : array-like of shape (n_samples,), optional
