@@ -162,28 +162,32 @@ void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coeffi
   }
 }
 
-void ArrayView::multiply(const Rows& some, const ConstMatrixRef& weights, MatrixRef out, double* scratch) const {
-  if (weights.rows() > 1 || origin_ != nullptr) return halosvm::multiply(block(some, scratch), weights, out);
+void ArrayView::multiply(const Rows& rows, const ConstMatrixRef& weights, MatrixRef out, double* scratch) const {
+  if (weights.rows() > 1 || origin_ != nullptr) {
+    halosvm::multiply(block(rows, scratch), weights, out);
+    return;
+  }
   const double* w = weights.data();
   if (float64_ != nullptr) {
-    squared_ ? dots<true>(float64_, cols_, some, w, out.data()) : dots<false>(float64_, cols_, some, w, out.data());
+    squared_ ? dots<true>(float64_, cols_, rows, w, out.data()) : dots<false>(float64_, cols_, rows, w, out.data());
   } else {
-    squared_ ? dots<true>(float32_, cols_, some, w, out.data()) : dots<false>(float32_, cols_, some, w, out.data());
+    squared_ ? dots<true>(float32_, cols_, rows, w, out.data()) : dots<false>(float32_, cols_, rows, w, out.data());
   }
 }
 
-void ArrayView::add_weighted_rows(const Rows& some, const ConstMatrixRef& coefficients, MatrixRef sum,
+void ArrayView::add_weighted_rows(const Rows& rows, const ConstMatrixRef& coefficients, MatrixRef sum,
                                   double* scratch) const {
   if (coefficients.rows() > 1 || origin_ != nullptr) {
-    return halosvm::add_weighted_rows(block(some, scratch), coefficients, sum);
+    halosvm::add_weighted_rows(block(rows, scratch), coefficients, sum);
+    return;
   }
   const double* a = coefficients.data();
   if (float64_ != nullptr) {
-    squared_ ? add_rows<true>(float64_, cols_, some, a, sum.data())
-             : add_rows<false>(float64_, cols_, some, a, sum.data());
+    squared_ ? add_rows<true>(float64_, cols_, rows, a, sum.data())
+             : add_rows<false>(float64_, cols_, rows, a, sum.data());
   } else {
-    squared_ ? add_rows<true>(float32_, cols_, some, a, sum.data())
-             : add_rows<false>(float32_, cols_, some, a, sum.data());
+    squared_ ? add_rows<true>(float32_, cols_, rows, a, sum.data())
+             : add_rows<false>(float32_, cols_, rows, a, sum.data());
   }
 }
 

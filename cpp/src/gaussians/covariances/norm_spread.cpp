@@ -17,12 +17,14 @@ NormSpread::NormSpread(std::shared_ptr<const Covariances> base, double norm)
       base_(std::move(base)),
       q_(conjugate(norm)),
       first_(base_->factors()) {
-  if (const auto* both = dynamic_cast<const LowRankCovariances*>(base_.get()); both != nullptr && both->diagonal()) {
+  if (const auto* both = dynamic_cast<const LowRankCovariances*>(base_.get());
+      both != nullptr && both->diagonal() != nullptr) {
     first_ = both;
     second_ = both->diagonal();
   }
   check::require(first_ != nullptr, "norm",
-                 "is " + check::text(norm) + ", but full covariances say nothing of the directions in which errors are " +
+                 "is " + check::text(norm) +
+                     ", but full covariances say nothing of the directions in which errors are " +
                      "bounded; give their factors as low-rank covariances, or take norm 2");
   for (Index i = 0; i < n_samples(); ++i) largest_rank_ = std::max(largest_rank_, rank(i));
   // |f|_q^2 <= r^(2/q - 1) |f|_2^2 for the r entries of a row f of F; for one entry they are the same.
@@ -88,7 +90,10 @@ void NormSpread::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& 
 }
 
 void NormSpread::project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const {
-  if (second_ == nullptr) return first_->project(rows, w, p, scratch);
+  if (second_ == nullptr) {
+    first_->project(rows, w, p, scratch);
+    return;
+  }
   const Index begin = first_column(rows[0]);
   for (Index i = 0; i < rows.count; ++i) {
     const Index at = first_column(rows[i]) - begin;
@@ -99,7 +104,10 @@ void NormSpread::project(const Rows& rows, const ConstVectorRef& w, VectorRef p,
 }
 
 void NormSpread::combine(const Rows& rows, const ConstVectorRef& v, MatrixRef out, double* scratch) const {
-  if (second_ == nullptr) return first_->combine(rows, v, out, scratch);
+  if (second_ == nullptr) {
+    first_->combine(rows, v, out, scratch);
+    return;
+  }
   const Index begin = first_column(rows[0]);
   const Vector one = Vector::Ones(1);
   for (Index i = 0; i < rows.count; ++i) {
@@ -112,7 +120,10 @@ void NormSpread::combine(const Rows& rows, const ConstVectorRef& v, MatrixRef ou
 
 void NormSpread::add_combined(const Rows& rows, const ConstVectorRef& a, const ConstVectorRef& v, VectorRef sum,
                               double* scratch) const {
-  if (second_ == nullptr) return first_->add_combined(rows, a, v, sum, scratch);
+  if (second_ == nullptr) {
+    first_->add_combined(rows, a, v, sum, scratch);
+    return;
+  }
   const Index begin = first_column(rows[0]);
   for (Index i = 0; i < rows.count; ++i) {
     const Index at = first_column(rows[i]) - begin;
@@ -123,7 +134,10 @@ void NormSpread::add_combined(const Rows& rows, const ConstVectorRef& a, const C
 }
 
 void NormSpread::add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum, double* scratch) const {
-  if (second_ == nullptr) return first_->add_squares(rows, t, sum, scratch);
+  if (second_ == nullptr) {
+    first_->add_squares(rows, t, sum, scratch);
+    return;
+  }
   const Index begin = first_column(rows[0]);
   for (Index i = 0; i < rows.count; ++i) {
     const Index at = first_column(rows[i]) - begin;

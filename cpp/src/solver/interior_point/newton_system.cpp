@@ -283,7 +283,10 @@ void NewtonSystem::add_hessian(const Rows& rows, Memory& memory, NewtonSums& sum
   sum.hessian.selfadjointView<Eigen::Lower>().rankUpdate(outer.transpose());
   if (!spread_) return;
   auto corner = sum.hessian.topLeftCorner(d_, d_);
-  if (cones_) return cones_->add_curvature(rows, memory.products.topRows(count), corner, memory.scratch.data());
+  if (cones_) {
+    cones_->add_curvature(rows, memory.products.topRows(count), corner, memory.scratch.data());
+    return;
+  }
   const Vector curvature = memory.coefficients.row(2).head(count).transpose();
   objective_.data().covariances().add_weighted_matrices(rows, curvature, corner, memory.scratch.data());
   auto products = memory.products.topRows(count);
