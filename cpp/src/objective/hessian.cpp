@@ -39,6 +39,7 @@ struct LocalObjective::Curvature {
         products(hessian_block, objective.n_features()),
         factors(hessian_block),
         values(6, hessian_block),
+        means(hessian_block * objective.n_features()),
         scratch(static_cast<std::size_t>(objective.data().covariances().scratch_size({hessian_block, 1}))) {}
 
   Workspace work;
@@ -46,6 +47,7 @@ struct LocalObjective::Curvature {
   Matrix products;  ///< rows e times the root of what is left of their factor
   Vector factors;   ///< c psi_s / s
   Matrix values;    ///< the loss and its derivatives
+  Vector means;     ///< memory for a block
   std::vector<double> scratch;
 };
 
@@ -56,7 +58,7 @@ void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const 
   const Index count = some.count;
   const bool spread = loss_->uses_spread();
   margins(some, 0, W, b, memory.work);
-  const ConstMatrixMap X = data_.means().block(some, memory.work.means_.data());
+  const ConstMatrixMap X = data_.means().block(some, memory.means.data());
   const double* m = memory.work.m_.data();
   const double* s = memory.work.s_.data();
   double* slope_s2 = memory.values.row(2).data();

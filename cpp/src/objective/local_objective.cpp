@@ -109,7 +109,7 @@ LocalObjective::Workspace::Workspace(const LocalObjective& objective, Index rows
       sign_(n_problems, rows),
       weight_(rows),
       unscaled_(rows),
-      means_(static_cast<std::size_t>(rows * objective.n_features())),
+      means_(static_cast<std::size_t>(objective.data_.means().scratch_size(rows, n_problems))),
       covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))) {}
 
 void LocalObjective::margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,

@@ -71,8 +71,9 @@ def test_losses_and_sizes_are_those_of_the_api(capsys, table, data, options, par
     direct = UncertainSVC(random_state=0, **parameters).fit(scaled, labels)
     loaded = load_model(path)
     assert loaded.get_params() == direct.get_params()
+    # rounding of the scales may lead a fit to another point within its tolerance
     np.testing.assert_allclose(
-        loaded.decision_function(Gaussians(X)), direct.decision_function(scaled), atol=1e-9
+        loaded.decision_function(Gaussians(X)), direct.decision_function(scaled), atol=1e-6
     )
     assert f"loss           {told}\n" in out
     assert ("no bound known" in out) == (parameters["loss"] == "best_case")
