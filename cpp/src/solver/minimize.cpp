@@ -127,8 +127,11 @@ Result nothing(const LocalObjective& objective, const LinearModel& start) {
 /// Whether spreads have kinks that only interior points resolve: where there are none, and where w has about as many
 /// dimensions as all spreads together, so that it can leave some of them behind.
 bool has_kinks(const LocalObjective& objective) {
+  constexpr Index very_many = 1000;  // examples a feature, whose kinks together are nearly smooth
   if (!supports_interior_point(objective)) return false;
-  if (objective.kinked_everywhere()) return true;
+  if (objective.kinked_everywhere()) {
+    return objective.n_problems() > 1 || objective.n_samples() < very_many * objective.n_features();
+  }
   const Factors* factors = objective.data().covariances().factors();
   if (factors == nullptr) return false;
   return total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();

@@ -61,9 +61,7 @@ class ArrayView {
   void multiply(const Rows& rows, const ConstMatrixRef& weights, MatrixRef out, double* scratch) const;
 
   /// Numbers of scratch memory for the two products with blocks of \p rows rows.
-  Index scratch_size(Index rows, Index problems) const {
-    return problems > 1 || origin_ != nullptr ? rows * cols_ : 0;
-  }
+  Index scratch_size(Index rows, Index problems) const { return problems > 1 || origin_ != nullptr ? rows * cols_ : 0; }
 
   /// sum(k, :) += sum_i coefficients(k, i) x_i, likewise.
   void add_weighted_rows(const Rows& rows, const ConstMatrixRef& coefficients, MatrixRef sum, double* scratch) const;

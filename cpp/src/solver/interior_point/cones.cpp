@@ -13,8 +13,7 @@ std::unique_ptr<Cones> Cones::make(const LocalObjective& problem) {
   return std::make_unique<LinearCones>(problem);
 }
 
-Cones::Cones(const LocalObjective& problem)
-    : objective_(problem), factors_(*problem.data().covariances().factors()) {
+Cones::Cones(const LocalObjective& problem) : objective_(problem), factors_(*problem.data().covariances().factors()) {
   for (Vector* flat : {&p_, &dp_, &v_, &u1_, &push_}) *flat = columns();
 }
 

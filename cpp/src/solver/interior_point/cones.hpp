@@ -3,8 +3,8 @@
 ///
 /// Where an optimum has F_i'w = 0 (or, for q = 1 and infinity, some entry of it at a kink of the norm), s_i has a kink.
 /// So s_i becomes a variable with s_i >= |p_i|_q, p_i = F_i'w, and psi(m, s) = max over theta and |v|_p <= phi(q) of
-/// theta m + v'p gets a dual variable v_i of r_i numbers (|v| <= theta for psi = max(0, m + s); phi(q) stands for either
-/// below). The conditions of the optimum that concern them are
+/// theta m + v'p gets a dual variable v_i of r_i numbers (|v| <= theta for psi = max(0, m + s); phi(q) stands for
+/// either below). The conditions of the optimum that concern them are
 ///
 ///     lam w = sum_i c_i (theta_i y_i x_i - F_i v_i)
 ///

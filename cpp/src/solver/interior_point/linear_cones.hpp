@@ -1,12 +1,13 @@
 /// \file
-/// Spreads |F_i'w|_1 and |F_i'w|_infinity that w may leave behind, as pairs of linear constraints. Private to cones.cpp.
+/// Spreads |F_i'w|_1 and |F_i'w|_infinity that w may leave behind, as pairs of linear constraints. Private to
+/// cones.cpp.
 ///
 /// For q = infinity s >= |p_j| for all j; for q = 1 s is a sum of s_j >= |p_j|. The two constraints s_j - p_j >= 0 and
 /// s_j + p_j >= 0 have multipliers above and below, of which kappa_j = above + below and v_j = above - below; kappa_j
 /// for q = 1, and their sum for q = infinity, is phi(q). With targets r = (mu - second order) / slack of the two,
 ///
-///     dkappa_j = r_above + r_below - kappa_j - A_j (ds_j - tilt_j dp_j),   A_j = above / (s_j - p_j) + below / (s_j + p_j),
-///     dv_j = r_above - r_below - v_j - A_j (tilt_j ds_j - dp_j),   A_j tilt_j = the difference of the same two.
+///     dkappa_j = r_above + r_below - kappa_j - A_j (ds_j - tilt_j dp_j),   A_j = above / (s_j - p_j) + below / (s_j +
+///     p_j), dv_j = r_above - r_below - v_j - A_j (tilt_j ds_j - dp_j),   A_j tilt_j = the difference of the same two.
 #pragma once
 
 #include "solver/interior_point/cones.hpp"

@@ -19,7 +19,6 @@ Descent::Descent(Vector start, Vector variance, double regularisation)
     : at_(std::move(start)), variance_(std::move(variance)), regularisation_(regularisation), trial_(at_) {}
 
 void Descent::restart() {
-  pairs_.clear();
   started_ = false;
   exhausted_ = false;
   if (jumped_) at_ = trial_;

@@ -16,6 +16,7 @@
 namespace halosvm {
 namespace {
 
+constexpr double wide_floor = 0.1;
 constexpr Index few_passes = 20;  ///< a minimum with small but finite scores is certified before
 constexpr Index patience = 250;   ///< passes after which kinks are taken for the reason why there is no end
 
@@ -51,6 +52,8 @@ class Lbfgs {
     walk(k).precondition(std::move(factor), scale);
   }
 
+  void begin_with(double floor) { floor_ = floor; }
+
   Result run() {
     Result result;
     result.model = LinearModel(n_problems_, d_);
@@ -66,7 +69,7 @@ class Lbfgs {
       if (has_kinks_ && floor_ == 0.0 && ((balanced && kinked()) || exhausted || pass_ == patience)) {
         lower_the_floor(0.1);  // some examples are certain after all
       } else if (floor_ > smallest_floor() && ((balanced && near) || exhausted)) {
-        lower_the_floor(0.3 * floor_);
+        lower_the_floor(0.1 * floor_);
       } else if (exhausted) {  // rounding ends the search
         break;
       } else {
@@ -351,7 +354,8 @@ double curvature_at_zero(const Loss& loss, bool floored) {
 /// share the second moment of the examples, which is the Hessian at w = 0 with a wide floor, times their mean
 /// curvatures.
 void precondition(const LocalObjective& sample, const Moments& about, const LinearModel& model, Lbfgs& run) {
-  constexpr double floor = 0.05;  // nearly certain examples would say too much
+  // Nearly certain examples would say too much; where all are, few are at their kink.
+  const double floor = sample.kinked_everywhere() ? wide_floor : 0.05;
   const Index d = sample.n_features();
   const Index n_problems = sample.n_problems();
   const LocalObjective smooth = sample.smoothed(floor);
@@ -376,8 +380,7 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
 /// A run that starts from the solution for some of the rows, with their Hessian as its model.
 Lbfgs prepared(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                const BatchSettings& settings) {
-  const bool whole = objective.all_certain() || objective.kinked_everywhere();
-  const std::vector<Index> rows = whole ? std::vector<Index>() : sample_rows(objective);
+  const std::vector<Index> rows = sample_rows(objective);
   if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
   const LocalObjective sample = objective.sampled(rows);
   BatchSettings rough;
@@ -385,6 +388,7 @@ Lbfgs prepared(const LocalObjective& objective, const Moments& about, const Line
   rough.tolerance = std::max(settings.tolerance, 1e-3);
   const LinearModel model = Lbfgs(sample, about, start, rough).run().model;
   Lbfgs run(objective, about, model, settings);
+  if (objective.kinked_everywhere()) run.begin_with(wide_floor);
   precondition(sample, about, model, run);
   return run;
 }
