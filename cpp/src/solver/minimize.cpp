@@ -164,12 +164,19 @@ void finish(const LocalObjective& problem, const Moments& about, const BatchSett
   }
 }
 
+/// Passes of L-BFGS that take as long as interior points would, within limits: what is spent is doubled at most.
+Index enough_passes(const LocalObjective& objective) {
+  constexpr Index least = 60;
+  constexpr Index most = 400;
+  const Index d = objective.n_features();
+  return std::clamp(d + d * d / (3 * objective.n_samples()), least, most);
+}
+
 Result in_these_features(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                          const BatchSettings& settings) {
-  constexpr Index soon = 60;
   const bool second_order = supports_interior_point(objective) && objective.n_features() <= interior_point_features;
   BatchSettings first = settings;
-  if (second_order) first.max_iterations = std::min(settings.max_iterations, soon);
+  if (second_order) first.max_iterations = std::min(settings.max_iterations, enough_passes(objective));
   Result result =
       second_order && has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, about, start, first);
   for (Index k = 0; second_order && k < objective.n_problems(); ++k) {

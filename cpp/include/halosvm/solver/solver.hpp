@@ -76,11 +76,11 @@ void certify(const Objective& objective, const Vector& lower, const BatchSetting
 /// they are nearly certain, or where w can leave low-rank spreads behind (w dimensions against those of all factors
 /// together); interior points need 7 to 40 iterations there, of n_features / 8 passes each. So certain data and few
 /// factors go to interior points, other data and very many certain examples to L-BFGS, and those problems to interior
-/// points that have not converged after 60 passes. Beyond 4,000 features, where a Hessian is too large, L-BFGS does
-/// all. Before all this, certain points and factors that span less than half of the features are copied into their
-/// span, where the minimum lies. A minimum at w = 0, which no gradient shows, is proved separately. An objective that
-/// is not local, a sum over chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of
-/// convex ones, to a point from where no round leads down.
+/// points that have not converged after 60 to 400 passes, as many as take as long. Beyond 4,000 features, where a
+/// Hessian is too large, L-BFGS does all. Before all this, certain points and factors that span less than half of the
+/// features are copied into their span, where the minimum lies. A minimum at w = 0, which no gradient shows, is proved
+/// separately. An objective that is not local, a sum over chunks or machines, goes to L-BFGS. A loss that is not convex
+/// is minimised in rounds of convex ones, to a point from where no round leads down.
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm
