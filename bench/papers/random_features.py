@@ -7,7 +7,7 @@ accuracy, time and memory against the number of examples. These are made up: dis
 unequal size, each with the label of one draw from it. Test examples are distributions too; C and
 gamma are chosen once, by cross-validation of the kernel machine.
 
-N. Couellan and S. Jan, "Feature uncertainty bounds for explicit feature maps and large robust
+N. Couellan and S. Jan, "Feature uncertainty bounding schemes for large robust
 nonlinear SVM classifiers" (2017), bounds how far features of bounded inputs move. Their bounds
 stand beside the package's, and both beside the strongest perturbation that gradient ascent finds.
 """

@@ -100,7 +100,7 @@ class SafeSVC(GaussianClassifier, LinearModel):
 
     References
     ----------
-    N. Couellan and S. Jan, "Feature uncertainty bounds for explicit feature maps and large robust
+    N. Couellan and S. Jan, "Feature uncertainty bounding schemes for large robust
     nonlinear SVM classifiers" (2017), eq. (7).
 
     Examples

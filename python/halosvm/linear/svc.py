@@ -157,7 +157,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     C. Tzelepis, V. Mezaris and I. Patras, "Linear Maximum Margin Classifier for Learning from
     Uncertain Data", IEEE Transactions on Pattern Analysis and Machine Intelligence 40 (2018).
 
-    N. Couellan and S. Jan, "Feature uncertainty bounds for explicit feature maps and large robust
+    N. Couellan and S. Jan, "Feature uncertainty bounding schemes for large robust
     nonlinear SVM classifiers" (2017), for "worst_case"; J. Bi and T. Zhang, "Support Vector
     Classification with Input Data Uncertainty", Advances in Neural Information Processing Systems
     17 (2004), for "best_case".

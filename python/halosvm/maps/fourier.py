@@ -112,7 +112,7 @@ class UncertainFourierFeatures(FeatureMap):
     References
     ----------
     A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines" (2007); N. Couellan
-    and S. Jan, "Feature uncertainty bounds for explicit feature maps and large robust nonlinear SVM
+    and S. Jan, "Feature uncertainty bounding schemes for large robust nonlinear SVM
     classifiers" (2017), for "bound".
 
     Examples

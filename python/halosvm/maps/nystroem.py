@@ -131,7 +131,7 @@ class UncertainNystroem(FeatureMap):
     References
     ----------
     C. K. I. Williams and M. Seeger, "Using the Nystroem Method to Speed Up Kernel Machines" (2001);
-    N. Couellan and S. Jan, "Feature uncertainty bounds for explicit feature maps and large robust
+    N. Couellan and S. Jan, "Feature uncertainty bounding schemes for large robust
     nonlinear SVM classifiers" (2017), for "bound", of which theirs are looser.
 
     Examples

@@ -2,8 +2,8 @@
 
 Gaussians -> m, s = |R'w|_q -> loss -> objective and its bound. The examples may be anywhere in
 x_i + R_i u with |u|_p <= radius_i, where S_i = R_i R_i', p is called `norm`, and 1/p + 1/q = 1.
-Other notation as in `linear`. The source is Couellan, Jan, "Feature uncertainty bounds for explicit
-feature maps and large robust nonlinear SVM classifiers" (2017).
+Other notation as in `linear`. The source is Couellan, Jan, "Feature uncertainty bounding schemes
+for large robust nonlinear SVM classifiers" (2017).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 One ellipsoid std o u, |u| <= 1, for all examples -> robust machine -> validation hinge -> its
 derivative by std. Everything is smoothed: `floor` is the width of the kink of the hinge, `bend`
-that of the spread at w = 0. The source is Couellan, Jan, "Feature uncertainty bounds for explicit
-feature maps and large robust nonlinear SVM classifiers" (2017), eq. (7).
+that of the spread at w = 0. The source is Couellan, Jan, "Feature uncertainty bounding schemes
+for large robust nonlinear SVM classifiers" (2017), eq. (7).
 """
 
 from __future__ import annotations
