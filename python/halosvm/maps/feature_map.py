@@ -10,7 +10,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +21,8 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 from halosvm.kernel.expected_kernel import median_gamma, resolve_gamma
+
+from .gaussians_out import GaussiansOut
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -34,11 +36,8 @@ COVARIANCES = ("low_rank", "diagonal", "full", "bound")
 _OUTPUTS = ("gaussian", "mean")
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEstimator):  # type: ignore[misc]
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, GaussiansOut, GaussianEstimator):  # type: ignore[misc]
     """Base class of `UncertainFourierFeatures` and `UncertainNystroem`."""
-
-    __metadata_request__fit: ClassVar = {"X_std": True, "X_cov": True}
-    __metadata_request__transform: ClassVar = {"X_std": True, "X_cov": True}
 
     _example_types = (Gaussians, GaussianMixtures)
 
@@ -122,27 +121,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEsti
             self._fit_to(data, rng)
         return self
 
-    def fit_transform(
-        self,
-        X: Examples | ArrayLike,
-        y: Any = None,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-    ) -> Any:
-        """Draw the map and return the features of the same examples.
-
-        Parameters
-        ----------
-        X, y, X_std, X_cov
-            As in `fit`.
-
-        Returns
-        -------
-        Gaussians or ndarray of shape (n_samples, n_components)
-        """
-        return self.fit(X, y, X_std=X_std, X_cov=X_cov).transform(X, X_std=X_std, X_cov=X_cov)
-
     def transform(
         self,
         X: Examples | ArrayLike,
@@ -182,8 +160,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEsti
             means, covariances = _joined(data, *components, self.covariance)
         else:
             means, covariances = self._moments(data)
-        groups = None if isinstance(data, GaussianMixtures) else data.groups
-        return Gaussians(means, cov=covariances).replaced(groups=groups)
+        if isinstance(data, GaussianMixtures):
+            return Gaussians(means, cov=covariances)
+        return data.mapped_to(means, covariances)
 
     def _moments(self, X: Gaussians) -> tuple[FloatArray, Covariances]:
         """Return expectations and covariances of the features of Gaussians."""

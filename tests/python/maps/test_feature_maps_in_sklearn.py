@@ -146,3 +146,17 @@ def test_names_units_and_groups_of_examples_are_heeded(features, rings):
     np.testing.assert_allclose(other.mean, first.mean, atol=1e-10)
     grouped = Gaussians(mean, std=std).replaced(groups=np.arange(300))
     np.testing.assert_array_equal(fitted.fit(grouped).transform(grouped).groups, np.arange(300))
+
+
+@pytest.mark.parametrize("kind", ["fourier", "nystroem"])
+def test_frames_are_made_of_arrays_alone(make_gaussians, kind):
+    X, _ = make_gaussians("diagonal", n=20, d=3)
+    features = (
+        UncertainFourierFeatures(4, random_state=0)
+        if kind == "fourier"
+        else UncertainNystroem(n_components=4, random_state=0)
+    ).set_output(transform="pandas")
+    assert isinstance(features.fit_transform(X), Gaussians)
+    assert isinstance(features.fit(X).transform(X), Gaussians)
+    frame = features.set_params(output="mean").fit_transform(X)
+    assert list(frame.columns) == list(features.get_feature_names_out())
