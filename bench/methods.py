@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from halosvm import Covariances, Gaussians, UncertainSVC
 from halosvm.commands.benchmark import rivals
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Errors = Callable[[int, int, Array], dict[str, Any]]  # of (n, d, which are certain)
 
 SOLVERS = ("auto", "lbfgs", "interior_point")
 GAP = 1e-6
@@ -39,33 +42,33 @@ def means(rng: np.random.Generator, n: int, d: int, rare: float = 0.5) -> tuple[
 def kinds(rng: np.random.Generator) -> dict[str, tuple[Gaussians, Array]]:
     """Return data of every kind of covariances, shape and share of certain examples."""
 
-    def data(n: int, d: int, make: object, rare: float = 0.5) -> tuple[Gaussians, Array]:
+    def data(n: int, d: int, make: Errors, rare: float = 0.5) -> tuple[Gaussians, Array]:
         X, y = means(rng, n, d, rare)
         certain = np.arange(n) % 2 == 0
-        return Gaussians(X, **make(n, d, certain)), y  # type: ignore[operator]
+        return Gaussians(X, **make(n, d, certain)), y
 
-    def diagonal(size: float, half: bool = False) -> object:
-        def make(n: int, d: int, certain: Array) -> dict[str, Array]:
+    def diagonal(size: float, half: bool = False) -> Errors:
+        def make(n: int, d: int, certain: Array) -> dict[str, Any]:
             std = size * rng.uniform(0.1, 1.0, (n, d))
             return {"std": np.where(half * certain[:, None], 0.0, std)}
 
         return make
 
-    def isotropic(size: float, half: bool = False) -> object:
-        def make(n: int, _d: int, certain: Array) -> dict[str, Array]:
+    def isotropic(size: float, half: bool = False) -> Errors:
+        def make(n: int, _d: int, certain: Array) -> dict[str, Any]:
             return {"std": np.where(half * certain, 0.0, size * rng.uniform(0.1, 1.0, n))}
 
         return make
 
-    def low_rank(rank: int, half: bool = False) -> object:
-        def make(n: int, d: int, certain: Array) -> dict[str, Covariances]:
+    def low_rank(rank: int, half: bool = False) -> Errors:
+        def make(n: int, d: int, certain: Array) -> dict[str, Any]:
             factors = 0.5 * rng.normal(size=(n, d, rank))
             return {"cov": Covariances.low_rank(factors * (1 - half * certain)[:, None, None])}
 
         return make
 
-    def full(size: float) -> object:
-        def make(n: int, d: int, _certain: Array) -> dict[str, Array]:
+    def full(size: float) -> Errors:
+        def make(n: int, d: int, _certain: Array) -> dict[str, Any]:
             roots = size * rng.normal(size=(n, d, d)) / np.sqrt(d)
             return {"cov": roots @ roots.transpose(0, 2, 1)}
 
