@@ -290,6 +290,27 @@ double LocalObjective::value_at_origin() const {
   return at.value.maxCoeff();
 }
 
+bool LocalObjective::has_many_kinks() const {
+  constexpr double many = 0.1;
+  constexpr Index few = 512;
+  if (!loss_->traits().kinked) return false;
+  if (kinked_everywhere()) return true;
+  const Covariances& covariances = data_.covariances();
+  // Of no symmetry, so that factors that sum to 0 show.
+  const Matrix direction = Vector::LinSpaced(n_features(), 1.0, 2.0).cwiseSqrt().transpose();
+  std::vector<double> scratch(static_cast<std::size_t>(covariances.scratch_size({1, 1})));
+  Matrix square(1, 1);
+  const Index n = n_samples();
+  const Index m = std::min(few, n);
+  Index certain = 0;
+  for (Index j = 0; j < m; ++j) {
+    const Index row = rows(j * n / m, 1)[0];
+    covariances.bilinear({row, 1}, direction, direction, square, scratch.data());
+    if (square(0, 0) + variance(row) == 0.0) ++certain;
+  }
+  return static_cast<double>(certain) >= many * static_cast<double>(m);
+}
+
 Vector LocalObjective::value_at_zero() const {
   if (!has_plain_targets()) return Objective::value_at_zero();
   if (!fit_intercept_) return Vector::Constant(n_problems(), value_at_origin());

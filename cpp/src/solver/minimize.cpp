@@ -124,23 +124,24 @@ Result nothing(const LocalObjective& objective, const LinearModel& start) {
   return result;
 }
 
-/// Whether spreads have kinks that only interior points resolve: where there are none, and where w has about as many
+/// Whether J has kinks that only interior points resolve: where examples have no spread, and where w has about as many
 /// dimensions as all spreads together, so that it can leave some of them behind.
 bool has_kinks(const LocalObjective& objective) {
-  constexpr Index very_many = 1000;  // examples a feature, whose kinks together are nearly smooth
   if (!supports_interior_point(objective)) return false;
-  if (objective.kinked_everywhere()) {
-    return objective.n_problems() > 1 || objective.n_samples() < very_many * objective.n_features();
+  if (objective.has_many_kinks()) {
+    // Examples a feature whose kinks together are nearly smooth; interior points take one problem after another.
+    const Index very_many = objective.kinked_everywhere() && objective.n_problems() == 1 ? 1000 : 300;
+    return objective.n_samples() < very_many * objective.n_features();
   }
   const Factors* factors = objective.data().covariances().factors();
-  if (factors == nullptr) return false;
-  return total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
+  return factors != nullptr && total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
 }
 
 /// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
 /// way where spreads dominate all margins.
 void finish(const LocalObjective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
-  if (result.steps > 0) {
+  constexpr Index few_features = 20;  // for which interior points are faster than another proof of a minimum at w = 0
+  if (result.steps > 0 && problem.n_features() > few_features) {
     take_zero_models(problem, settings, result);
     if (result.suboptimality(0) <= settings.tolerance) return;
   }
@@ -164,22 +165,24 @@ void finish(const LocalObjective& problem, const Moments& about, const BatchSett
   }
 }
 
-/// Passes of L-BFGS that take as long as interior points would, within limits: what is spent is doubled at most.
+/// Passes of L-BFGS that take about as long as interior points would, within limits: what is spent is doubled at most.
+/// Several problems share a pass.
 Index enough_passes(const LocalObjective& objective) {
-  constexpr Index least = 60;
   constexpr Index most = 400;
+  const Index least = objective.n_problems() == 1 ? 60 : 200;
   const Index d = objective.n_features();
   return std::clamp(d + d * d / (3 * objective.n_samples()), least, most);
 }
 
 Result in_these_features(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                          const BatchSettings& settings) {
-  const bool second_order = supports_interior_point(objective) && objective.n_features() <= interior_point_features;
+  if (!supports_interior_point(objective) || objective.n_features() > interior_point_features) {
+    return run_lbfgs(objective, about, start, settings);
+  }
   BatchSettings first = settings;
-  if (second_order) first.max_iterations = std::min(settings.max_iterations, enough_passes(objective));
-  Result result =
-      second_order && has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, about, start, first);
-  for (Index k = 0; second_order && k < objective.n_problems(); ++k) {
+  first.max_iterations = std::min(settings.max_iterations, enough_passes(objective));
+  Result result = has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, about, start, first);
+  for (Index k = 0; k < objective.n_problems(); ++k) {
     if (result.suboptimality(k) <= settings.tolerance) continue;
     Result one = result.only(k);
     one.steps = result.epochs;

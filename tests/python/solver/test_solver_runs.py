@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer
 
-from halosvm import Covariances, Gaussians
+from halosvm import Covariances, Gaussians, UncertainSVC
 
 SOLVERS = ("auto", "lbfgs", "interior_point")
 
@@ -382,3 +382,23 @@ def test_many_features_are_solved(bracket, solve, certain):
     std = np.where(np.arange(1, 61) % step == 0, 0.0, 0.2)
     result = solve(Gaussians(means, std=std if std.any() else None), y, n_threads=0)
     assert result["suboptimality"][0] <= (1e-6 if certain == "none" else 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["isotropic", "diagonal", "low_rank"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_kinks_of_many_certain_examples_are_smoothed_from_the_start(kind, n_classes):
+    """Two hundred passes went by before L-BFGS gave up on J as it is."""
+    rng = np.random.default_rng(5)
+    n, d = 6000, 8
+    y = rng.integers(n_classes, size=n)
+    X = rng.normal(size=(n, d)) + rng.normal(size=(n_classes, d))[y]
+    size = np.where(rng.random(n) < 0.5, 0.0, 0.4)
+    factors = rng.normal(size=(n, d, 2)) * size[:, np.newaxis, np.newaxis]
+    covariances = {
+        "isotropic": Covariances.isotropic(size**2, d),
+        "diagonal": Covariances.diagonal(np.outer(size**2, np.linspace(0.5, 2.0, d))),
+        "low_rank": Covariances.low_rank(factors - factors.mean(axis=1, keepdims=True)),
+    }
+    clf = UncertainSVC(C=1e3 / n, solver="lbfgs").fit(X, y, X_cov=covariances[kind])
+    assert np.max(clf.suboptimality_) <= clf.tol
+    assert clf.n_iter_ <= 120

@@ -44,6 +44,8 @@ class LocalObjective final : public Objective {
   bool all_certain() const override {
     return !uses_spread() || (targets_.variances == nullptr && data_.covariances().certain());
   }
+  /// Also where a tenth of the examples have no spread: of a few that lie all over the data.
+  bool has_many_kinks() const override;
   /// The q of the spreads |R'w|_q.
   double spread_norm() const { return all_certain() ? 2.0 : data_.covariances().spread_norm(); }
   /// The rows of the data that hold the examples begin ... begin + count - 1.

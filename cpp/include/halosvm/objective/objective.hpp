@@ -52,8 +52,9 @@ class Objective {
   /// Whether no example has a spread: the loss ignores covariances, or there are none.
   virtual bool all_certain() const = 0;
 
-  /// Whether J has kinks at many w, and not only where spreads vanish.
+  /// Whether J has kinks at many w, and not only where spreads vanish: with every example, or with many.
   bool kinked_everywhere() const { return loss()->traits().kinked && (all_certain() || loss()->traits().shift != 0.0); }
+  virtual bool has_many_kinks() const { return kinked_everywhere(); }
 
   /// Value and gradient in one pass over the data (spec A.3), with sqrt(s^2 + floor^2) in place of s if the loss has a
   /// kink (spec A.7). \param W n_problems x n_features. \param b n_problems.

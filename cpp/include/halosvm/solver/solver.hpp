@@ -72,15 +72,16 @@ void judge(const BatchSettings& settings, Result& result);
 /// \param lower a bound on J* from below for each problem.
 void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result);
 
-/// The default, chosen by measurement. L-BFGS needs 4 to 30 passes where examples are uncertain, but hundreds where
-/// they are nearly certain, or where w can leave low-rank spreads behind (w dimensions against those of all factors
-/// together); interior points need 7 to 40 iterations there, of n_features / 8 passes each. So certain data and few
-/// factors go to interior points, other data and very many certain examples to L-BFGS, and those problems to interior
-/// points that have not converged after 60 to 400 passes, as many as take as long. Beyond 4,000 features, where a
-/// Hessian is too large, L-BFGS does all. Before all this, certain points and factors that span less than half of the
-/// features are copied into their span, where the minimum lies. A minimum at w = 0, which no gradient shows, is proved
-/// separately. An objective that is not local, a sum over chunks or machines, goes to L-BFGS. A loss that is not convex
-/// is minimised in rounds of convex ones, to a point from where no round leads down.
+/// The default, chosen by measurement (bench/methods.py). L-BFGS needs 4 to 30 passes where examples are uncertain, 10
+/// to 60 where there are very many for each feature, whose kinks together are nearly smooth, but hundreds where a tenth
+/// of fewer examples is certain, or where w can leave low-rank spreads behind (w dimensions against those of all
+/// factors together); interior points need 7 to 40 iterations there, of n_features / 8 passes each. So these go to
+/// interior points, others to L-BFGS, and those problems to interior points after it that have not converged in as many
+/// passes as take as long. Beyond 4,000 features, where a Hessian is too large, L-BFGS does all. Before all this,
+/// certain points and factors that span less than half of the features are copied into their span, where the minimum
+/// lies. A minimum at w = 0, which no gradient shows, is proved separately. An objective that is not local, a sum over
+/// chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of convex ones, to a point from
+/// where no round leads down.
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm

@@ -44,7 +44,7 @@ class Lbfgs {
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
       walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
-    floor_ = objective.kinked_everywhere() ? 1.0 : 0.0;
+    floor_ = objective.has_many_kinks() ? 1.0 : 0.0;
   }
 
   /// Takes \p scale times a matrix as model of the Hessian of problem k.
@@ -355,7 +355,7 @@ double curvature_at_zero(const Loss& loss, bool floored) {
 /// curvatures.
 void precondition(const LocalObjective& sample, const Moments& about, const LinearModel& model, Lbfgs& run) {
   // Nearly certain examples would say too much; where all are, few are at their kink.
-  const double floor = sample.kinked_everywhere() ? wide_floor : 0.05;
+  const double floor = sample.has_many_kinks() ? wide_floor : 0.05;
   const Index d = sample.n_features();
   const Index n_problems = sample.n_problems();
   const LocalObjective smooth = sample.smoothed(floor);
@@ -388,7 +388,7 @@ Lbfgs prepared(const LocalObjective& objective, const Moments& about, const Line
   rough.tolerance = std::max(settings.tolerance, 1e-3);
   const LinearModel model = Lbfgs(sample, about, start, rough).run().model;
   Lbfgs run(objective, about, model, settings);
-  if (objective.kinked_everywhere()) run.begin_with(wide_floor);
+  if (objective.has_many_kinks()) run.begin_with(wide_floor);
   precondition(sample, about, model, run);
   return run;
 }
