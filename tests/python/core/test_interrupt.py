@@ -358,11 +358,11 @@ def test_fit_in_a_forked_process_gives_the_same_result():
 
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(5000, 5)), np.arange(5000) % 4
+    X, y = rng.normal(size=(800, 5)), np.arange(800) % 4
     def coef():
         options = {"tol": 0.0, "max_iter": 3, "random_state": 0, "n_threads": 2}
         return [
-            UncertainSVC(solver=solver, **options).fit(X, y, X_std=np.ones(5000)).coef_
+            UncertainSVC(solver=solver, **options).fit(X, y, X_std=np.ones(800)).coef_
             for solver in ("auto", "lbfgs", "interior_point", "sgd")
         ]
     expected = coef()
