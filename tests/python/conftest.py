@@ -16,8 +16,8 @@ settings.load_profile("halosvm")
 
 DATA = Path(__file__).parent / "data"
 
-# Files whose tests compare what the compiled core computes: those to run with each build of it. The C++ tests run with
-# the baseline's flags as well; these see the loops that are compiled for speed.
+# Files whose tests compare what the compiled core computes: those to run with each build of it. The
+# C++ tests run with the baseline's flags as well; these see the loops that are compiled for speed.
 COMPUTING = (
     "core/normal",
     "gaussians/mixtures",
