@@ -110,7 +110,8 @@ LocalObjective::Workspace::Workspace(const LocalObjective& objective, Index rows
       weight_(rows),
       unscaled_(rows),
       means_(static_cast<std::size_t>(objective.data_.means().scratch_size(rows, n_problems))),
-      covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))) {}
+      covariances_(static_cast<std::size_t>(objective.data_.covariances().scratch_size({rows, n_problems}))),
+      kept_(static_cast<std::size_t>(objective.data_.covariances().kept_size({rows, n_problems}))) {}
 
 void LocalObjective::margins(const Rows& rows, Index first, const ConstMatrixRef& W, const ConstVectorRef& b,
                              Workspace& work) const {
@@ -128,7 +129,7 @@ void LocalObjective::margins(const Rows& rows, Index first, const ConstMatrixRef
     m.array() += loss_->traits().margin;
   }
   if (loss_->uses_spread()) {
-    data_.covariances().bilinear(rows, W, W, s, work.covariances_.data());
+    data_.covariances().squares(rows, W, s, work.kept_.data(), work.covariances_.data());
     s = s.array().max(0.0) + floor_ * floor_;
     for (Index i = 0; has_variances() && i < rows.count; ++i) s.col(i).array() += variance(rows[i]);
     s = s.array().sqrt();
@@ -165,8 +166,8 @@ void LocalObjective::add_block(const Rows& rows, Index first, const ConstMatrixR
   data_.means().add_weighted_rows(rows, work.slope_m_.topLeftCorner(W.rows(), rows.count), sum.coef,
                                   work.means_.data());
   if (loss_->uses_spread()) {
-    data_.covariances().add_weighted_products(rows, work.slope_s2_.topLeftCorner(W.rows(), rows.count), W, sum.coef,
-                                              work.covariances_.data());
+    data_.covariances().add_kept_products(rows, work.slope_s2_.topLeftCorner(W.rows(), rows.count), W,
+                                          work.kept_.data(), sum.coef, work.covariances_.data());
   }
 }
 

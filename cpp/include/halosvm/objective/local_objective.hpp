@@ -135,7 +135,7 @@ class LocalObjective final : public Objective {
     Matrix along_m_, along_s_, second_;  ///< changes of m and s s, and second derivatives; of Hessian products alone
     Vector weight_;
     Vector unscaled_;
-    std::vector<double> means_, covariances_;
+    std::vector<double> means_, covariances_, kept_;
   };
 
   /// Adds scale * sum over the block of c_i psi and its gradient, without the regulariser, for problems

@@ -60,36 +60,71 @@ FullCovariances::FullCovariances(const ArrayView& matrices, Index n_samples)
 }
 
 Index FullCovariances::scratch_size(const BlockShape& shape) const {
-  return strip_rows(n_features()) * (n_features() + shape.problems);
+  return shape.problems * n_features() + strip_rows(n_features()) * (n_features() + shape.problems);
+}
+
+Index FullCovariances::kept_size(const BlockShape& shape) const { return shape.rows * shape.problems * n_features(); }
+
+void FullCovariances::multiply(Index row, const ConstMatrixRef& W, double* out, double* scratch) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  for (Index begin = 0; begin < d; begin += strip) {
+    const Index count = std::min(strip, d - begin);
+    matrices_.multiply({row * d + begin, count}, W, MatrixMap(out + begin * W.rows(), W.rows(), count), scratch);
+  }
+}
+
+template <class Use>
+void FullCovariances::for_strips(const double* products, Index n_problems, const Use& use) const {
+  const Index d = n_features();
+  const Index strip = strip_rows(d);
+  for (Index begin = 0; begin < d; begin += strip) {
+    const Index count = std::min(strip, d - begin);
+    const ConstMatrixMap part(products + begin * n_problems, n_problems, count);
+    for (Index k = 0; k < n_problems; ++k) use(k, begin, part.row(k));
+  }
 }
 
 void FullCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
                                double* scratch) const {
-  const Index d = n_features();
-  const Index strip = strip_rows(d);
   out.setZero();
   for (Index i = 0; i < rows.count; ++i) {
-    for (Index begin = 0; begin < d; begin += strip) {
-      const Index count = std::min(strip, d - begin);
-      MatrixMap products(scratch, W.rows(), count);
-      matrices_.multiply({rows[i] * d + begin, count}, W, products, scratch + products.size());
-      for (Index k = 0; k < W.rows(); ++k) out(k, i) += products.row(k).dot(V.row(k).segment(begin, count));
-    }
+    multiply(rows[i], W, scratch, scratch + W.size());
+    for_strips(scratch, W.rows(), [&](Index k, Index begin, const auto& strip) {
+      out(k, i) += strip.dot(V.row(k).segment(begin, strip.size()));
+    });
+  }
+}
+
+void FullCovariances::squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept,
+                              double* scratch) const {
+  out.setZero();
+  for (Index i = 0; i < rows.count; ++i, kept += W.size()) {
+    multiply(rows[i], W, kept, scratch);
+    for_strips(kept, W.rows(), [&](Index k, Index begin, const auto& strip) {
+      out(k, i) += strip.dot(W.row(k).segment(begin, strip.size()));
+    });
+  }
+}
+
+void FullCovariances::add_kept_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                        const double* kept, MatrixRef sum, double* /*scratch*/) const {
+  for (Index i = 0; i < rows.count; ++i, kept += W.size()) {
+    if (a.col(i).isZero(0.0)) continue;
+    for_strips(kept, W.rows(), [&](Index k, Index begin, const auto& strip) {
+      sum.row(k).segment(begin, strip.size()) += a(k, i) * strip;
+    });
   }
 }
 
 void FullCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
                                             MatrixRef sum, double* scratch) const {
-  const Index d = n_features();
-  const Index strip = strip_rows(d);
   for (Index i = 0; i < rows.count; ++i) {
     if (a.col(i).isZero(0.0)) continue;
-    for (Index begin = 0; begin < d; begin += strip) {
-      const Index count = std::min(strip, d - begin);
-      MatrixMap products(scratch, W.rows(), count);
-      matrices_.multiply({rows[i] * d + begin, count}, W, products, scratch + products.size());
-      for (Index k = 0; k < W.rows(); ++k) sum.row(k).segment(begin, count) += a(k, i) * products.row(k);
-    }
+    multiply(rows[i], W, scratch, scratch + W.size());
+    for_strips(scratch, W.rows(), [&](Index k, Index begin, const auto& strip) {
+      sum.row(k).segment(begin, strip.size()) += a(k, i) * strip;
+    });
   }
 }
 

@@ -195,6 +195,41 @@ void LowRankCovariances::add_weighted_products(const Rows& rows, const ConstMatr
   }
 }
 
+Index LowRankCovariances::kept_size(const BlockShape& shape) const {
+  return shape.rows * shape.problems * largest_rank_;
+}
+
+void LowRankCovariances::squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept,
+                                 double* scratch) const {
+  if (diagonal_) {
+    diagonal_->bilinear(rows, W, W, out, scratch);
+  } else {
+    out.setZero();
+  }
+  for (Index k = 0; k < W.rows(); ++k) {
+    project_all(rows, W.row(k).transpose(), kept, scratch);
+    for (Index i = 0; i < rows.count; kept += rank(rows[i]), ++i) {
+      out(k, i) += ConstVectorMap(kept, rank(rows[i])).squaredNorm();
+    }
+  }
+}
+
+void LowRankCovariances::add_kept_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                           const double* kept, MatrixRef sum, double* scratch) const {
+  if (diagonal_) diagonal_->add_weighted_products(rows, a, W, sum, scratch);
+  double* rest = scratch + rows.count * largest_rank_;
+  for (Index k = 0; k < W.rows(); ++k) {
+    double* p = scratch;
+    for (Index i = 0; i < rows.count; ++i) {
+      const Index r = rank(rows[i]);
+      VectorMap(p, r) = a(k, i) * ConstVectorMap(kept, r);
+      p += r;
+      kept += r;
+    }
+    add_all(rows, scratch, sum.row(k).transpose(), rest);
+  }
+}
+
 void LowRankCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
   if (diagonal_) {
     diagonal_->products(rows, w, out, scratch);

@@ -11,7 +11,7 @@ ScaledCovariances::ScaledCovariances(std::shared_ptr<const Covariances> base, do
     : Covariances(base->n_samples(), base->n_features()), base_(std::move(base)), factor_(factor) {}
 
 Index ScaledCovariances::scratch_size(const BlockShape& shape) const {
-  return std::max(shape.problems * n_features(), shape.rows) + base_->scratch_size(shape);
+  return shape.problems * std::max(n_features(), shape.rows) + base_->scratch_size(shape);
 }
 
 void ScaledCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
@@ -25,6 +25,21 @@ void ScaledCovariances::add_weighted_products(const Rows& rows, const ConstMatri
   MatrixMap scaled(scratch, W.rows(), n_features());
   scaled = factor_ * W;
   base_->add_weighted_products(rows, a, scaled, sum, scratch + scaled.size());
+}
+
+void ScaledCovariances::squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept,
+                                double* scratch) const {
+  base_->squares(rows, W, out, kept, scratch);
+  out *= factor_;
+}
+
+Index ScaledCovariances::kept_size(const BlockShape& shape) const { return base_->kept_size(shape); }
+
+void ScaledCovariances::add_kept_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                          const double* kept, MatrixRef sum, double* scratch) const {
+  MatrixMap scaled(scratch, a.rows(), rows.count);
+  scaled = factor_ * a.leftCols(rows.count);
+  base_->add_kept_products(rows, scaled, W, kept, sum, scratch + scaled.size());
 }
 
 void ScaledCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {

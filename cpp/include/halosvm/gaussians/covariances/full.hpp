@@ -23,6 +23,10 @@ class FullCovariances final : public Covariances {
                 double* scratch) const override;
   void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
                              double* scratch) const override;
+  void squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept, double* scratch) const override;
+  Index kept_size(const BlockShape& shape) const override;
+  void add_kept_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, const double* kept,
+                         MatrixRef sum, double* scratch) const override;
   void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const override;
   void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum, double* scratch) const override;
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
@@ -32,6 +36,12 @@ class FullCovariances final : public Covariances {
   void check(const std::string& argument, const Execution& execution) const override;
 
  private:
+  /// S_row w_k for all k, in strips of columns, each a matrix of its own; numbers of all: W.size().
+  void multiply(Index row, const ConstMatrixRef& W, double* out, double* scratch) const;
+  /// Calls use(k, begin, strip of S_row w_k) for all of these products.
+  template <class Use>
+  void for_strips(const double* products, Index n_problems, const Use& use) const;
+
   ArrayView matrices_;
 };
 

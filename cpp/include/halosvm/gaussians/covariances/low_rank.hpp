@@ -27,6 +27,10 @@ class LowRankCovariances final : public Covariances, public Factors {
                 double* scratch) const override;
   void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
                              double* scratch) const override;
+  void squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept, double* scratch) const override;
+  Index kept_size(const BlockShape& shape) const override;
+  void add_kept_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, const double* kept,
+                         MatrixRef sum, double* scratch) const override;
   void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const override;
   void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum, double* scratch) const override;
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
