@@ -9,12 +9,15 @@ Values     `UncertainSVR`
 Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
            `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
-After      `PlattScaling`: probabilities; `save_model`, `load_model`
+After      `UncertainCalibratedClassifier`, `PlattScaling`: probabilities
+           `save_model`, `load_model`
 
 `halosvm.reference` is the same mathematics in plain NumPy.
 """
 
 from halosvm import reference, uncertainty
+from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
+from halosvm.calibration.platt import PlattScaling
 from halosvm.core.config import show_config
 from halosvm.files.model_file import load_model, save_model
 from halosvm.gaussians.covariances import Covariances
@@ -25,7 +28,6 @@ from halosvm.kernel.gram import expected_kernel
 from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.calibrate_scale import calibrate_scale
-from halosvm.linear.calibration import PlattScaling
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
@@ -50,6 +52,7 @@ __all__ = [
     "Propagate",
     "SafeSVC",
     "TotalSVC",
+    "UncertainCalibratedClassifier",
     "UncertainFourierFeatures",
     "UncertainKernelSVC",
     "UncertainNystroem",

@@ -3,14 +3,15 @@
 #include "halosvm/model/calibration.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "halosvm/core/normal.hpp"
+#include "halosvm/loss/expected_logistic.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace halosvm {
 namespace {
-
-constexpr double pi = 3.14159265358979323846;
 
 /// 1 / (1 + exp(u)) without overflow.
 double descending_sigmoid(double u) {
@@ -118,13 +119,24 @@ class Likelihood {
 double PlattScaling::probability(double f) const { return descending_sigmoid(slope * f + offset); }
 
 double PlattScaling::expected_probability(double mean, double std) const {
-  const double root = std::sqrt(pi / 8.0);
-  const double width = slope * std;
-  const double u = slope * mean + offset;
-  if (std::isfinite(width) && std::isfinite(u)) return descending_sigmoid(u / std::hypot(1.0, root * width));
-  // In units of 1 / |A|, which is below 1 here.
+  // The logistic law is nearly a mixture of normal laws, of which expectations are normal again (spec K.5).
+  const auto mixture = [](double u, double unit, double width) {
+    double sum = 0.0;
+    for (int k = 0; k < 3; ++k) {
+      const double own = unit * std::sqrt(ExpectedLogistic::variances[k]);
+      sum += ExpectedLogistic::weights[k] * normal_cdf(-u / std::hypot(own, width));
+    }
+    return sum;
+  };
   const double size = std::abs(slope);
-  return descending_sigmoid((std::copysign(mean, mean * slope) + offset / size) / std::hypot(1.0 / size, root * std));
+  const double width = size * std;
+  const double u = slope * mean + offset;
+  if (!std::isfinite(width) || !std::isfinite(u)) {  // in units of 1 / |A|, which is below 1 here
+    return mixture(std::copysign(mean, mean * slope) + offset / size, 1.0 / size, std);
+  }
+  // What is known to be off without errors is taken off as long as errors are small.
+  const double off = mixture(u, 1.0, 0.0) - descending_sigmoid(u);
+  return std::clamp(mixture(u, 1.0, width) - std::exp(-1.5 * width * width) * off, 0.0, 1.0);
 }
 
 PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights) {

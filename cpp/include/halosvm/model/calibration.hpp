@@ -15,7 +15,7 @@ struct PlattScaling {
   /// P(y = 1 | f).
   double probability(double f) const;
 
-  /// E P(y = 1 | F) for F ~ N(mean, std^2), within 0.018 of the exact value.
+  /// E P(y = 1 | F) for F ~ N(mean, std^2), within 1e-4 of the exact value.
   double expected_probability(double mean, double std) const;
 };
 

@@ -1,0 +1,194 @@
+"""Calibrated probabilities: against draws, Platt's own fit, scikit-learn, and on unequal errors."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import wilcoxon
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from halosvm import (
+    Gaussians,
+    PlattScaling,
+    UncertainCalibratedClassifier,
+    UncertainKernelSVC,
+    UncertainStandardScaler,
+    UncertainSVC,
+)
+
+METHODS = ("sigmoid", "isotonic", "temperature")
+
+
+@pytest.mark.filterwarnings("ignore:the objective of:sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([UncertainCalibratedClassifier(cv=2)])
+def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def examples(n=240, n_classes=2, seed=0, spread=1.0):
+    """Return measured Gaussians with unequal errors and labels of their true values."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    truth = 1.5 * np.eye(max(n_classes, 2))[y] * 2 + rng.normal(size=(n, max(n_classes, 2)))
+    std = spread * rng.lognormal(-1.0, 1.0, size=truth.shape)
+    return Gaussians(truth + std * rng.normal(size=truth.shape), std=std), y
+
+
+def std_of(X):
+    return np.sqrt(np.diagonal(X.covariances.to_full(), axis1=1, axis2=2))
+
+
+@pytest.fixture(params=METHODS)
+def method(request):
+    """Every method."""
+    return request.param
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_means_over_draws(method, n_classes):
+    X, y = examples(n_classes=n_classes)
+    clf = UncertainCalibratedClassifier(method=method).fit(X, y)
+    rng = np.random.default_rng(1)
+    for row in range(6):
+        draws = X.mean[row] + rng.normal(size=(1_000_000, X.shape[1])) * std_of(X)[row]
+        expected = clf.predict_proba(draws).mean(axis=0)
+        np.testing.assert_allclose(clf.predict_proba(X[row : row + 1])[0], expected, atol=2e-3)
+
+
+def test_certain_examples_get_the_curve_of_platt():
+    X, y = examples(spread=0.0)
+    clf = UncertainCalibratedClassifier(UncertainSVC(), cv=4).fit(X, y)
+    left_out = cross_val_predict(UncertainSVC(), X, y, cv=4, method="decision_function")
+    curve = PlattScaling().fit(left_out, y == 1)
+    decision = UncertainSVC().fit(X, y).decision_function(X)
+    np.testing.assert_allclose(
+        clf.predict_proba(X.mean)[:, 1], curve.probability(decision), rtol=1e-12
+    )
+
+
+def test_certain_examples_get_the_probabilities_of_scikit_learn(method):
+    """Ours keeps its targets off 0 and 1 as Platt does, as does scikit-learn's sigmoid."""
+    if method == "temperature":
+        pytest.skip("scikit-learn's temperature is of other numbers, and newer")
+    X, y = examples(spread=0.0)
+    ours = UncertainCalibratedClassifier(method=method, cv=4).fit(X.mean, y)
+    theirs = CalibratedClassifierCV(UncertainSVC(), method=method, cv=4, ensemble=False)
+    theirs.fit(X.mean, y)
+    np.testing.assert_allclose(ours.predict_proba(X.mean), theirs.predict_proba(X.mean), atol=1e-4)
+
+
+def test_curve_is_that_of_values_without_their_errors():
+    """Decision values, their errors and labels drawn from a known curve give it back."""
+    rng = np.random.default_rng(2)
+    n = 40_000
+    true = 2.0 * rng.normal(size=n)
+    std = rng.uniform(0.0, 2.5, size=n)
+    positive = rng.random(n) < expit(1.7 * true - 0.4)
+    # Errors that say nothing of the labels: what is seen is given, the true value lies around it.
+    curve = PlattScaling().fit(true, positive)
+    seen = true.copy()
+    around = seen + std * rng.normal(size=n)
+    labels = rng.random(n) < expit(1.7 * around - 0.4)
+    with_errors = PlattScaling().fit(seen, labels, std=std)
+    without = PlattScaling().fit(seen, labels)
+    assert -with_errors.slope_ == pytest.approx(1.7, abs=0.08)
+    assert with_errors.offset_ == pytest.approx(0.4, abs=0.06)
+    assert -without.slope_ < 1.3 < -curve.slope_
+
+
+def test_errors_of_test_rows_lower_the_log_loss():
+    """On unequal errors, against the same curve that ignores those of the test rows."""
+    X, y = examples(n=3000, seed=3, spread=2.0)
+    train, test = X[:1500], X[1500:]
+    for method in METHODS:
+        clf = UncertainCalibratedClassifier(method=method).fit(train, y[:1500])
+        knowing = clf.predict_proba(test)
+        ignoring = clf.predict_proba(test.mean)
+        rows, codes = np.arange(1500), y[1500:]
+        losses = [-np.log(np.clip(p[rows, codes], 1e-6, 1.0)) for p in (knowing, ignoring)]
+        assert losses[0].mean() < losses[1].mean()
+        assert wilcoxon(losses[1] - losses[0], alternative="greater").pvalue < 1e-3 or (
+            log_loss(codes, knowing[:, 1]) < 0.8 * log_loss(codes, ignoring[:, 1])
+        )
+
+
+def test_wide_errors_draw_probabilities_to_what_is_known_of_the_classes(method):
+    X, y = examples()
+    clf = UncertainCalibratedClassifier(method=method).fit(X, y)
+    point = np.repeat(X.mean[:1], 4, axis=0)
+    size = np.array([0.0, 1.0, 10.0, 1e4])
+    p = clf.predict_proba(point, X_std=size)[:, 0]
+    assert (np.diff(p) < 0).all()
+    assert p[-1] == pytest.approx(0.5, abs=0.1)
+
+
+def test_keywords_gaussians_and_frozen_estimators_agree(method):
+    X, y = examples()
+    one = UncertainCalibratedClassifier(method=method).fit(X, y)
+    other = UncertainCalibratedClassifier(method=method).fit(X.mean, y, X_std=std_of(X))
+    np.testing.assert_array_equal(
+        one.predict_proba(X), other.predict_proba(X.mean, X_std=std_of(X))
+    )
+    np.testing.assert_array_equal(one.predict(X), one.classes_[one.predict_proba(X).argmax(axis=1)])
+    frozen = FrozenEstimator(UncertainSVC().fit(X, y))
+    kept = UncertainCalibratedClassifier(frozen, method=method).fit(X, y)
+    assert kept.estimator_ is frozen
+    assert kept.score(X, y) > 0.8
+
+
+def test_weights_are_those_of_repeated_rows():
+    X, y = examples(n=90)
+    repeat = np.tile([1, 2, 3], 30)
+    split = [
+        (np.flatnonzero(np.arange(90) % 3 != k), np.flatnonzero(np.arange(90) % 3 == k))
+        for k in range(3)
+    ]
+    rows = np.repeat(np.arange(90), repeat)
+    many = [(np.flatnonzero(rows % 3 != k), np.flatnonzero(rows % 3 == k)) for k in range(3)]
+    options = {"estimator": UncertainSVC(tol=1e-10)}
+    once = UncertainCalibratedClassifier(**options, cv=split).fit(X, y, repeat.astype(float))
+    each = UncertainCalibratedClassifier(**options, cv=many).fit(X[rows], y[rows])
+    np.testing.assert_allclose(once.predict_proba(X), each.predict_proba(X), atol=1e-5)
+
+
+def test_pipelines_kernels_and_searches_are_calibrated():
+    X, y = examples()
+    for model in (
+        make_pipeline(UncertainStandardScaler(), UncertainSVC()),
+        UncertainKernelSVC(gamma=0.3),
+    ):
+        clf = UncertainCalibratedClassifier(model, cv=3).fit(X, y)
+        assert clf.predict_proba(X)[np.arange(len(y)), y].mean() > 0.7
+    search = GridSearchCV(
+        UncertainCalibratedClassifier(UncertainSVC(), cv=3),
+        {"estimator__C": [0.1, 1.0], "method": ["sigmoid", "temperature"]},
+        scoring="neg_log_loss",
+        cv=2,
+    )
+    assert search.fit(X, y).best_score_ > -0.6
+    plain = UncertainCalibratedClassifier(SVC(), cv=3).fit(X.mean, y)
+    assert plain.score(X.mean, y) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"method": "platt"}, ValueError, "method must be one of sigmoid, isotonic, temperature"),
+        ({"cv": 50}, ValueError, "cv is 50, and class 0 has only 20 examples"),
+        (
+            {"cv": StratifiedKFold(2).split(np.zeros(10), np.arange(10) % 2)},
+            ValueError,
+            "never leaves out row 10",
+        ),
+        ({"estimator": SVC()}, TypeError, "Gaussians|no decision_std"),
+    ],
+)
+def test_bad_input_is_named(options, error, message):
+    X, y = examples(n=40)
+    with pytest.raises(error, match=message):
+        UncertainCalibratedClassifier(**options).fit(X, y)
