@@ -43,7 +43,7 @@ class UncertainFourierFeatures(FeatureMap):
     Parameters
     ----------
     n_components : int, default=100
-        Number D of features; even for the map "paired".
+        Number D of features.
     gamma : "scale", "median", float or array-like of shape (n_features,), default="scale"
         Inverse bandwidth of the kernel, one for all features or one for each. "scale" is
         1 / (n_features * variance of all values), in which errors count; "median" that of
@@ -51,7 +51,9 @@ class UncertainFourierFeatures(FeatureMap):
     map : {"paired", "phase"}, default="paired"
         "paired" has the cosine and the sine of D/2 frequencies, of norm 1; "phase" is
         :math:`\sqrt{2/D} \cos(\omega_j'x + \nu_j)` with D frequencies and a random phase for each,
-        as `sklearn.kernel_approximation.RBFSampler`.
+        as `sklearn.kernel_approximation.RBFSampler`. An odd D leaves "paired" one frequency without
+        its sine; that cosine, the last of them, has a random phase, which keeps inner products free
+        of bias; the square of the norm is then within 1/D of 1.
     covariance : {"low_rank", "diagonal", "full", "bound"}, default="low_rank"
         What is told of the features' covariance, beside their exact expectation:
 
@@ -87,8 +89,9 @@ class UncertainFourierFeatures(FeatureMap):
     ----------
     frequencies_ : ndarray of shape (n_frequencies, n_features)
         The :math:`\omega_j`.
-    phases_ : ndarray of shape (n_frequencies,) or None
-        The :math:`\nu_j` of the map "phase".
+    phases_ : ndarray of shape (n_phases,) or None
+        The :math:`\nu_j`: one for each frequency of the map "phase"; of "paired" one for the last
+        frequency if D is odd, else None.
     gamma_ : ndarray of shape (1,) or (n_features,)
         Inverse bandwidth.
     n_features_in_ : int
@@ -157,12 +160,13 @@ class UncertainFourierFeatures(FeatureMap):
         self.n_threads = n_threads
 
     def _fit_to(self, X: Examples, rng: np.random.RandomState) -> None:
-        n_frequencies = self.n_components // (2 if self.map == "paired" else 1)
+        D, paired = int(self.n_components), self.map == "paired"
+        n_frequencies = (D + 1) // 2 if paired else D
         normal = rng.normal(size=(n_frequencies, X.shape[1]))
         self.frequencies_ = normal * np.sqrt(2.0 * self.gamma_)
-        paired = self.map == "paired"
-        self.phases_ = None if paired else rng.uniform(0.0, 2.0 * np.pi, n_frequencies)
-        self._n_features_out = int(self.n_components)
+        n_phases = D % 2 if paired else D
+        self.phases_ = rng.uniform(0.0, 2.0 * np.pi, n_phases) if n_phases else None
+        self._n_features_out = D
 
     def _means(self, X: Gaussians) -> FloatArray:
         means = np.empty((len(X), self._n_features_out), self.dtype)
@@ -189,8 +193,3 @@ class UncertainFourierFeatures(FeatureMap):
     def _check_own_parameters(self) -> None:
         require_choice(self.map, "map", ("paired", "phase"))
         require_choice(self.bound, "bound", ("tight", "printed"))
-        if self.map == "paired" and self.n_components % 2:
-            raise ValueError(
-                f"n_components is {self.n_components}, but map='paired' needs an even number: a "
-                "cosine and a sine for each frequency"
-            )

@@ -4,8 +4,9 @@ Notation (one example at a time):
 
     mean, S       (d,), (d, d) the example x ~ N(mean, S)
     R             (d, r) a root S = R R'; a bounded input is mean + R u with |u|_p <= radius
-    W, phases     (J, d), (J,) frequencies and phases of Fourier features; phases None: the paired
-                  map sqrt(2/D) (cos W x, sin W x) with D = 2 J, else sqrt(2/D) cos(W x + phases)
+    W, phases     (J, d), (P,) frequencies of Fourier features, and phases of the last P of them,
+                  None for P = 0: sqrt(2/D) (cos(W x + phases), sin W x), the sines of the first
+                  K = J - P frequencies alone, which have no phase, and D = J + K
     Z, gamma      (m, d) landmarks of the kernel exp(-gamma |x - z|^2); gamma = 1 / (2 sigma^2)
 """
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 def fourier_features(W: Array, phases: Array | None, mean: Array, S: Array) -> tuple[Array, Array]:
     """Return mean (D,) and covariance (D, D) of the features of x, as spec K.9 has them."""
-    u = W @ mean + (0.0 if phases is None else phases)
+    K = len(W) - (0 if phases is None else len(phases))
+    D = len(W) + K
+    u = W @ mean
+    u[K:] += 0.0 if phases is None else phases
     Q = W @ S @ W.T
     A = np.diag(Q)
     B = -0.5 * (A[:, np.newaxis] + A)
@@ -31,14 +35,10 @@ def fourier_features(W: Array, phases: Array | None, mean: Array, S: Array) -> t
     less, sum_ = u[:, np.newaxis] - u, u[:, np.newaxis] + u
     cosines = 0.5 * (np.cos(less) * plus + np.cos(sum_) * minus)
     expected, decay = np.cos(u) * np.exp(-0.5 * A), np.exp(-0.5 * A)
-    if phases is not None:
-        D = len(W)
-        return np.sqrt(2.0 / D) * expected, 2.0 / D * cosines
     sines = 0.5 * (np.cos(less) * plus - np.cos(sum_) * minus)
     mixed = 0.5 * (np.sin(sum_) * minus - np.sin(less) * plus)
-    D = 2 * len(W)
-    expected = np.concatenate([expected, np.sin(u) * decay])
-    covariance = np.block([[cosines, mixed], [mixed.T, sines]])
+    expected = np.concatenate([expected, (np.sin(u) * decay)[:K]])
+    covariance = np.block([[cosines, mixed[:, :K]], [mixed[:, :K].T, sines[:K, :K]]])
     return np.sqrt(2.0 / D) * expected, 2.0 / D * covariance
 
 

@@ -22,15 +22,21 @@ if TYPE_CHECKING:
 
 def differentiable_fourier(W: Array, phases: Array | None) -> Features:
     """Return the Fourier features of points, and their derivative (spec G.5)."""
-    root = np.sqrt(2.0 / (2 * len(W) if phases is None else len(W)))
+    n_phases = 0 if phases is None else len(phases)
+    n_pairs = len(W) - n_phases
+    root = np.sqrt(2.0 / (len(W) + n_pairs))
+    shifts = np.concatenate([np.zeros(n_pairs), np.zeros(0) if phases is None else phases])
 
     def features(points: Array) -> tuple[Array, Callable[[Array], Array]]:
-        u = points @ W.T + (0.0 if phases is None else phases)
+        u = points @ W.T + shifts
         c, s = root * np.cos(u), root * np.sin(u)
-        if phases is not None:
-            return c, lambda v: (-s * v) @ W
-        half = len(W)
-        return np.hstack([c, s]), lambda v: (-s * v[:, :half] + c * v[:, half:]) @ W
+
+        def pull(v: Array) -> Array:
+            by_angle = -s * v[:, : len(W)]
+            by_angle[:, :n_pairs] += c[:, :n_pairs] * v[:, len(W) :]
+            return np.asarray(by_angle @ W)
+
+        return np.hstack([c, s[:, :n_pairs]]), pull
 
     return features
 

@@ -22,10 +22,10 @@ namespace {
 
 ArrayView view_of(const Matrix& m) { return {m.data(), m.rows(), m.cols()}; }
 
-FourierMap fourier_map(Index n_frequencies, Index d, bool paired) {
+FourierMap fourier_map(Index n_frequencies, Index d, Index n_phases) {
   oracle::Random random(11);
   FourierMap map{0.7 * random.normal_matrix(n_frequencies, d), {}};
-  if (!paired) map.phases = random.normal_vector(n_frequencies);
+  map.phases = random.normal_vector(n_phases);
   return map;
 }
 
@@ -96,12 +96,14 @@ TEST_CASE("moments of Fourier features follow from expected cosines for every ki
   const Index d = 3;
   const Index n = 6;
   const Matrix means = oracle::Random(3).normal_matrix(n, d);
-  for (const bool paired : {true, false}) {
-    const FourierMap map = fourier_map(4, d, paired);
+  for (const Index n_phases : {0, 1, 4}) {
+    CAPTURE(n_phases);
+    const FourierMap map = fourier_map(4, d, n_phases);
+    const Index n_pairs = map.n_pairs();
     const Index D = map.n_components();
     // Every feature is a cosine: sin t = cos(t - pi/2).
     const auto frequency = [&](Index f) { return Vector(map.frequencies.row(f % 4).transpose()); };
-    const auto shift = [&](Index f) { return paired ? (f < 4 ? 0.0 : -half_pi) : map.phases(f); };
+    const auto shift = [&](Index f) { return f >= 4 ? -half_pi : f < n_pairs ? 0.0 : map.phases(f - n_pairs); };
     for (const auto& batch : oracle::all_batches(n, d, 5)) {
       CAPTURE(batch.name);
       const Gaussians X(view_of(means), batch.covariances);
@@ -139,7 +141,7 @@ TEST_CASE("moments of Fourier features follow from expected cosines for every ki
 
 TEST_CASE("Fourier features allocate a few times for a block of rows, never for a row") {
   const Index d = 4;
-  const FourierMap map = fourier_map(8, d, true);
+  const FourierMap map = fourier_map(8, d, 0);
   const auto count = [&](Index n) {
     const Matrix means = oracle::Random(3).normal_matrix(n, d);
     const Matrix variances = means.cwiseAbs();
@@ -220,9 +222,9 @@ TEST_CASE("long calls can be stopped") {
   Matrix out(means.rows(), 1000);
   FeatureTarget target;
   target.means = out.data();
-  CHECK_THROWS_AS(fourier_features(fourier_map(500, 30, true), X, target, stopping), Stopped);
+  CHECK_THROWS_AS(fourier_features(fourier_map(500, 30, 0), X, target, stopping), Stopped);
   Vector bounds(means.rows());
-  CHECK_THROWS_AS(fourier_bound(fourier_map(500, 30, true), X, {}, false, bounds, stopping), Stopped);
+  CHECK_THROWS_AS(fourier_bound(fourier_map(500, 30, 0), X, {}, false, bounds, stopping), Stopped);
   const Gaussians Z(ArrayView(means.data(), 500, 30), std::make_shared<ZeroCovariances>(500, 30));
   const NystroemMap map{Vector::Ones(1), Z, Matrix::Ones(2, 500)};
   target.variances = out.data();
@@ -233,7 +235,7 @@ TEST_CASE("what does not fit is refused by name") {
   const Matrix means = Matrix::Zero(2, 3);
   const Gaussians X(view_of(means), std::make_shared<ZeroCovariances>(2, 3));
   const auto error = [&](const FourierMap& map) { return oracle::error_of([&] { fourier_features(map, X, {}, {}); }); };
-  CHECK(error(fourier_map(4, 2, true)) == "frequencies has 2 columns, X has 3");
+  CHECK(error(fourier_map(4, 2, 0)) == "frequencies has 2 columns, X has 3");
   CHECK(error({Matrix(0, 3), {}}) == "frequencies has 0 rows; one is needed");
   CHECK(error({Matrix::Ones(2, 3), Vector::Ones(3)}) == "phases has 3 rows, frequencies has 2");
 }

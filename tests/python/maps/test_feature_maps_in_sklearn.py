@@ -25,24 +25,6 @@ FEATURES = [
 BOTH = pytest.mark.parametrize("features", FEATURES, ids=["fourier", "nystroem"])
 
 
-WITHOUT_A_PAIR = dict.fromkeys(
-    (
-        "check_dont_overwrite_parameters",
-        "check_fit2d_predict1d",
-        "check_methods_sample_order_invariance",
-        "check_methods_subset_invariance",
-        "check_fit2d_1sample",
-        "check_fit2d_1feature",
-    ),
-    "it sets n_components to 1, which is no pair",
-)
-
-
-def expected_failures(estimator):
-    """Return the checks that ask for one feature of a map that has them in pairs."""
-    return WITHOUT_A_PAIR if getattr(estimator, "map", None) == "paired" else {}
-
-
 # Gaussians are not arrays, which is what the checks compare.
 @parametrize_with_checks(
     [
@@ -50,8 +32,7 @@ def expected_failures(estimator):
         UncertainFourierFeatures(7, map="phase", output="mean", covariance="bound", random_state=0),
         UncertainNystroem(output="mean", random_state=0),
         UncertainNystroem(landmarks="gaussians", output="mean", covariance="bound", random_state=0),
-    ],
-    expected_failed_checks=expected_failures,
+    ]
 )
 def test_transformer_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

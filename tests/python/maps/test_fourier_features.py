@@ -20,11 +20,22 @@ from halosvm import (
     reference,
 )
 
-MAPS = pytest.mark.parametrize("form", ["paired", "phase"])
+MAPS = pytest.mark.parametrize("form", ["paired", "paired, odd", "phase"])
 
 
-def features(X, n_components=12, gamma=0.3, **parameters):
-    return UncertainFourierFeatures(n_components, gamma=gamma, random_state=0, **parameters).fit(X)
+def features(X, n_components=12, gamma=0.3, map="paired", **parameters):  # noqa: A002
+    """Return a fitted map; "paired, odd" has one feature more than it is asked for."""
+    name, _, odd = map.partition(", ")
+    D = n_components + bool(odd)
+    return UncertainFourierFeatures(D, gamma=gamma, map=name, random_state=0, **parameters).fit(X)
+
+
+def angles_of(fitted, X):
+    """Return the angles, (n, D), whose cosines the features are: sines lag a quarter of a turn."""
+    nu = [] if fitted.phases_ is None else fitted.phases_
+    n_pairs = len(fitted.frequencies_) - len(nu)
+    angles = X @ fitted.frequencies_.T + np.r_[np.zeros(n_pairs), nu]
+    return np.hstack([angles, angles[:, :n_pairs] - np.pi / 2])
 
 
 def expected_moments(fitted, X):
@@ -54,12 +65,12 @@ def bivariate_expectation(f, mean, Q, n_nodes=80):
 def test_every_entry_of_mean_and_covariance_is_its_integral(form, make_gaussians):
     X, _ = make_gaussians("full", n=3, d=3, scale=0.9)
     fitted = features(X, n_components=6, map=form, covariance="full")
-    found, D = fitted.transform(X), 6
-    W, nu = fitted.frequencies_, fitted.phases_
-    n_frequencies = len(W)
-    # Which frequency and phase a feature has: a sine is a cosine a quarter of a turn before.
-    rows = np.r_[0:n_frequencies, 0:n_frequencies][:D]
-    shift = nu if nu is not None else np.repeat([0.0, -np.pi / 2], n_frequencies)
+    found = fitted.transform(X)
+    D = found.shape[1]
+    assert (D % 2 == 1) is (form == "paired, odd")
+    W = fitted.frequencies_
+    rows = np.r_[0 : len(W), 0 : len(W)][:D]
+    shift = angles_of(fitted, np.zeros((1, 3)))[0]
     for i in range(len(X)):
         mean, S = X[i]
         for j in range(D):
@@ -88,7 +99,7 @@ def test_moments_are_those_of_a_million_draws(form, make_gaussians):
         drawn = fitted.transform(rng.multivariate_normal(mean, S, n)).mean
         apart = drawn - found.mean[i]
         assert (np.abs(apart.mean(axis=0)) < 5 * drawn.std(axis=0) / np.sqrt(n)).all()
-        for j in range(6):
+        for j in range(found.shape[1]):
             products = apart * apart[:, [j]]
             error = np.abs(products.mean(axis=0) - found.covariances[i][j])
             assert (error < 5 * products.std(axis=0) / np.sqrt(n)).all()
@@ -160,17 +171,18 @@ def test_variances_keep_their_digits_however_small_the_errors_are(form):
     X = Gaussians(mean, variance=variances)
     fitted = features(X, n_components=4, map=form, covariance="diagonal")
     found = fitted.transform(X).covariances.variances()
-    W, nu = fitted.frequencies_, fitted.phases_
+    W, nu, D = fitted.frequencies_, fitted.phases_, found.shape[1]
+    n_pairs = D - len(W)
     with mp.workdps(60):
         for i in range(3):
             for j, w in enumerate(W):
                 u = sum(mp.mpf(a) * mp.mpf(b) for a, b in zip(w, mean[i], strict=True))
-                u += 0 if nu is None else mp.mpf(nu[j])
+                u += 0 if j < n_pairs else mp.mpf(nu[j - n_pairs])
                 A = sum(mp.mpf(a) ** 2 * mp.mpf(v) for a, v in zip(w, variances[i], strict=True))
                 exact = (1 + mp.exp(-2 * A) * mp.cos(2 * u)) / 2 - mp.exp(-A) * mp.cos(u) ** 2
                 # 5e-16 is what rounding does to the angle u, of which the sine is squared.
                 bound = 1e-14 + 2e-15 / abs(mp.tan(u))
-                assert abs(found[i, j] / (2 * exact / 4) - 1) < bound
+                assert abs(found[i, j] / (2 * exact / D) - 1) < bound
 
 
 @MAPS
@@ -179,12 +191,9 @@ def test_certain_examples_have_certain_features_that_are_exact(form):
     for covariance in ("low_rank", "diagonal", "full", "bound"):
         fitted = features(X, map=form, covariance=covariance)
         found = fitted.transform(X)
-        angles = X @ fitted.frequencies_.T
-        if form == "paired":
-            expected = np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(2 / 12)
-        else:
-            expected = np.cos(angles + fitted.phases_) * np.sqrt(2 / 12)
-        np.testing.assert_allclose(found.mean, expected, atol=1e-14)
+        angles = angles_of(fitted, X)
+        expected = np.cos(angles) * np.sqrt(2 / angles.shape[1])
+        np.testing.assert_allclose(found.mean, expected, atol=2e-14)  # pi / 2 of 100 is rounded
         assert not found.covariances.variances().any()
 
 
@@ -225,6 +234,20 @@ def test_mean_features_reproduce_the_expected_kernel_as_components_grow(make_gau
             errors.append(np.sqrt(np.mean(apart**2)))
             assert errors[-1] < np.sqrt(2 / D)
         assert 4 < errors[0] / errors[1] < 16  # 8 but for chance
+
+
+@pytest.mark.parametrize("D", [1, 3, 5])
+def test_inner_products_of_an_odd_number_of_features_have_the_kernel_as_their_mean(D):
+    """Over seeds, each frequency gives a number in [-1, 1]; without the phase D = 1 has a bias."""
+    x = np.array([[0.3, -0.2], [0.9, 0.4]])
+    kernel = np.exp(-0.5 * np.sum((x[0] - x[1]) ** 2))
+    n = 20_000
+    rng = np.random.RandomState(0)
+    fitted = UncertainFourierFeatures(D, gamma=0.5, output="mean", random_state=rng)
+    products = [z @ z.T for z in (fitted.fit_transform(x) for _ in range(n))]
+    for found, exact in ((0, 1.0), (1, kernel)):
+        values = np.array([product[0, found] for product in products])
+        assert abs(values.mean() - exact) < 5 * values.std() / np.sqrt(n)
 
 
 @MAPS
@@ -321,7 +344,6 @@ def test_a_linear_machine_on_features_is_certified_and_near_to_the_kernel_machin
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": 7}, "n_components is 7, but map='paired' needs an even number"),
         ({"n_components": 0}, "n_components must be >= 1, got 0"),
         ({"gamma": "auto"}, "gamma must be 'scale', 'median', a number or an array, got 'auto'"),
         ({"gamma": -1.0}, "gamma is -1; it must be positive and finite"),
@@ -382,8 +404,8 @@ def test_the_core_refuses_targets_of_the_wrong_size_or_type():
         _core.fourier_features(W, None, X, means=np.empty((3, 8), int))
     with pytest.raises(ValueError, match="frequencies has 3 columns, X has 2"):
         _core.fourier_features(np.ones((4, 3)), None, X, means=np.empty((3, 8)))
-    with pytest.raises(ValueError, match="phases has 3 rows, frequencies has 4"):
-        _core.fourier_features(W, np.ones(3), X, means=np.empty((3, 4)))
+    with pytest.raises(ValueError, match="phases has 5 rows, frequencies has 4"):
+        _core.fourier_features(W, np.ones(5), X, means=np.empty((3, 3)))
 
 
 def test_covariances_of_features_are_accepted_as_such(kind, dtype, make_gaussians):

@@ -7,15 +7,17 @@
 
 namespace halosvm {
 
-/// Without phases sqrt(2/D) (cos w_1'x, ..., cos w_J'x, sin w_1'x, ..., sin w_J'x) with D = 2 J features, of norm 1;
-/// with phases sqrt(2/D) cos(w_j'x + phase_j) with D = J.
+/// The last frequencies have a phase each, as many as there are phases, and the K others have none: the features are
+/// sqrt(2/D) (cos w_1'x, ..., cos w_K'x, cos(w_(K+1)'x + phase_1), ..., sin w_1'x, ..., sin w_K'x), D = J + K of them.
+/// With random phases each cosine alone has in products half the expectation of a pair, which makes it
+/// 2/D (K + (J - K) / 2) = 1 times the kernel, whatever K is. Without phases their norm is 1.
 struct FourierMap {
   Matrix frequencies;  ///< w_j, J x n_features
-  Vector phases;       ///< J, or none
+  Vector phases;       ///< of the last frequencies, at most J
 
-  bool paired() const { return phases.size() == 0; }
   Index n_frequencies() const { return frequencies.rows(); }
-  Index n_components() const { return paired() ? 2 * n_frequencies() : n_frequencies(); }
+  Index n_pairs() const { return n_frequencies() - phases.size(); }
+  Index n_components() const { return n_frequencies() + n_pairs(); }
 };
 
 /// Expectations of the features of each Gaussian, and as wanted their exact variances, their exact covariances, or the

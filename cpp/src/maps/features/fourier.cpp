@@ -25,7 +25,7 @@ Index block_rows_of(Index n_frequencies, Index vectors) {
 void check_map(const FourierMap& map, const Gaussians& X) {
   check::require(map.n_frequencies() > 0, "frequencies", "has 0 rows; one is needed");
   check::same_size("frequencies", map.frequencies.cols(), "X", X.n_features(), "columns");
-  if (!map.paired()) check::same_size("phases", map.phases.size(), "frequencies", map.n_frequencies(), "rows");
+  if (map.n_pairs() < 0) check::same_size("phases", map.phases.size(), "frequencies", map.n_frequencies(), "rows");
 }
 
 namespace {
@@ -59,7 +59,7 @@ struct Shared {
 class Features {
  public:
   Features(const Shared& shared, const FeatureTarget& out)
-      : shared_(shared), out_(out), lift_(shared.side), n_(shared.map.n_frequencies()) {
+      : shared_(shared), out_(out), lift_(shared.side), n_(shared.map.n_frequencies()), pairs_(shared.map.n_pairs()) {
     row_.resize(shared.map.n_components());
     second_.resize(shared.map.n_components());
   }
@@ -67,7 +67,7 @@ class Features {
   void run(Index begin, Index count) {
     block_.load(shared_.side, begin, count);
     angles_.noalias() = block_.mean * shared_.transposed;
-    if (!shared_.map.paired()) angles_.rowwise() += shared_.map.phases.transpose();
+    angles_.rightCols(n_ - pairs_).rowwise() += shared_.map.phases.transpose();
     set_variances();
     set_moments();
     for (Index i = 0; i < count; ++i) {
@@ -137,7 +137,7 @@ class Features {
     const double* __restrict g = decays_.row(i).data();
     double* __restrict to = row_.data();
     for (Index j = 0; j < n_; ++j) to[j] = shared_.scale * ((1.0 + g[j]) * c[j]);
-    for (Index j = 0; shared_.map.paired() && j < n_; ++j) to[n_ + j] = shared_.scale * ((1.0 + g[j]) * s[j]);
+    for (Index j = 0; j < pairs_; ++j) to[n_ + j] = shared_.scale * ((1.0 + g[j]) * s[j]);
     out_.means.write(row * row_.size(), row_.data(), row_.size());
   }
 
@@ -155,7 +155,7 @@ class Features {
     double* __restrict to = row_.data();
     const double factor = shared_.scale * shared_.scale;
     for (Index j = 0; j < n_; ++j) to[j] = factor * variance(g[j], s[j]);
-    for (Index j = 0; shared_.map.paired() && j < n_; ++j) to[n_ + j] = factor * variance(g[j], c[j]);
+    for (Index j = 0; j < pairs_; ++j) to[n_ + j] = factor * variance(g[j], c[j]);
     out_.variances.write(row * row_.size(), row_.data(), row_.size());
   }
 
@@ -224,12 +224,10 @@ class Features {
       const double cosine = factor * c[j];
       const double sine = factor * s[j];
       for (Index k = 0; k < n_; ++k) of_cosine[k] = cosine * c[k] * P[k] + sine * s[k] * M[k];
-      if (shared_.map.paired()) {
-        for (Index k = 0; k < n_; ++k) {
-          of_cosine[n_ + k] = cosine * s[k] * P[k] - sine * c[k] * M[k];
-          of_sine[k] = sine * c[k] * P[k] - cosine * s[k] * M[k];
-          of_sine[n_ + k] = cosine * c[k] * M[k] + sine * s[k] * P[k];
-        }
+      for (Index k = 0; k < pairs_; ++k) of_cosine[n_ + k] = cosine * s[k] * P[k] - sine * c[k] * M[k];
+      if (j < pairs_) {
+        for (Index k = 0; k < n_; ++k) of_sine[k] = sine * c[k] * P[k] - cosine * s[k] * M[k];
+        for (Index k = 0; k < pairs_; ++k) of_sine[n_ + k] = cosine * c[k] * M[k] + sine * s[k] * P[k];
         out_.matrices.write((row * D + n_ + j) * D, second_.data(), D);
       }
       out_.matrices.write((row * D + j) * D, row_.data(), D);
@@ -240,6 +238,7 @@ class Features {
   const FeatureTarget& out_;
   Lift lift_;
   Index n_;
+  Index pairs_;
   Block block_;
   Matrix angles_, spreads_, products_, cosines_, sines_, decays_;
   Matrix even_, odd_;

@@ -78,9 +78,8 @@ class Bounds {
     return std::min(norm_.rough_bound(lifted), own_norm_ * std::sqrt(squared));
   }
 
-  /// |R dphi| <= sqrt((4/D) sum min(2, theta^2 / 2)), where D is twice the number of pairs; without a pair's sine half
-  /// of its square is missing, and D is their number: the same bound holds, for |cos(u + t) - cos u|^2 <= 2 (1 - cos
-  /// t).
+  /// |R dphi| <= sqrt((4/D) sum min(2, theta^2 / 2)), printed for pairs, whose square is 2 (1 - cos t); that of a
+  /// cosine without its sine, |cos(u + t) - cos u|^2, is at most the same.
   double by_print() const {
     double sum = 0.0;
     for (Index j = 0; j < thetas_.size(); ++j) sum += std::min(2.0, 0.5 * square(thetas_(j)));
@@ -90,20 +89,22 @@ class Bounds {
   double by_frequency(const kernels::Block& block, Index i) const {
     double sum = 0.0;
     for (Index j = 0; j < thetas_.size(); ++j) {
-      if (map_.paired()) {
+      if (j < map_.n_pairs()) {
         sum += 4.0 * square(std::sin(0.5 * std::min(thetas_(j), pi)));  // 2 (1 - cos)
       } else {
-        const double angle = map_.frequencies.row(j).dot(block.mean.row(i)) + map_.phases(j);
+        const double angle = map_.frequencies.row(j).dot(block.mean.row(i)) + map_.phases(j - map_.n_pairs());
         sum += square(largest_change(angle, thetas_(j)));
       }
     }
     return std::sqrt(2.0 / static_cast<double>(map_.n_components()) * sum);
   }
 
-  /// 1 - cos(sqrt u) is concave on [0, pi^2], so that the mean over the frequencies is largest where all are the same.
+  /// 1 - cos(sqrt u) is concave on [0, pi^2], so that the mean over the J frequencies is largest where all are the
+  /// same: sqrt((4 J / D) (1 - cos angle)).
   double joint(double reach) const {
     const double angle = std::min(pi, reach / std::sqrt(static_cast<double>(thetas_.size())));
-    return (map_.paired() ? 2.0 : std::sqrt(8.0)) * std::sin(0.5 * angle);
+    const double share = static_cast<double>(map_.n_frequencies()) / static_cast<double>(map_.n_components());
+    return std::sqrt(8.0 * share) * std::sin(0.5 * angle);
   }
 
   const FourierMap& map_;
