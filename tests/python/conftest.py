@@ -31,6 +31,7 @@ COMPUTING = (
     "linear/decision_std",
     "linear/error_sizes",
     "linear/libsvm",
+    "linear/sparse",
     "linear/svc",
     "loss/loss",
     "maps/fourier_features",

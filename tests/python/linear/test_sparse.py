@@ -361,5 +361,8 @@ def test_interior_points_say_when_there_are_too_many_features():
 
 def test_a_loss_that_moves_means_refuses_sparse_ones(make_gaussians):
     few, _, y = twins(make_gaussians, "diagonal")
-    with pytest.raises(ValueError, match="'best_case', whose solver moves every mean, so that it does not take sparse):
+    with pytest.raises(
+        ValueError,
+        match="'best_case', whose solver moves every mean, so that it does not take sparse",
+    ):
         UncertainSVC(loss="best_case").fit(few, y)
