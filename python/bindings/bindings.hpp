@@ -10,6 +10,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,13 @@ inline ArrayView view_of(const py::array& array, const std::string& argument, In
   }
   throw py::type_error(argument + " must be a C-contiguous array of float32 or float64");
 }
+
+/// A scipy CSR array or matrix, seen as it is: no copy. Its indices are canonical, and of one type.
+/// \throws py::type_error for values other than float32 or float64, and indices other than int32 or int64.
+SparseView sparse_view_of(const py::object& array, const std::string& argument, bool squared = false);
+
+/// A C-contiguous array, or a CSR one, as means.
+std::shared_ptr<const Means> means_of(const py::object& means, const std::string& argument);
 
 /// Throws unless the array has that many dimensions.
 inline void require_ndim(const py::array& array, const std::string& argument, py::ssize_t ndim) {

@@ -1,10 +1,26 @@
 #include "bindings.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <variant>
+
+#include "halosvm/core/check.hpp"
 
 namespace halosvm::bindings {
 namespace {
+
+/// The numbers of an array as one of two types.
+template <class First, class Second>
+std::variant<const First*, const Second*> one_of(const py::object& array, const std::string& argument) {
+  if (py::isinstance<py::array_t<First, py::array::c_style>>(array)) {
+    return static_cast<const First*>(py::cast<py::array>(array).data());
+  }
+  if (py::isinstance<py::array_t<Second, py::array::c_style>>(array)) {
+    return static_cast<const Second*>(py::cast<py::array>(array).data());
+  }
+  throw py::type_error(argument + " is sparse with numbers or indices of another type than the core reads");
+}
 
 PyCovariances zero(Index n_samples, Index n_features) {
   return {std::make_shared<ZeroCovariances>(n_samples, n_features), {}};
@@ -49,6 +65,14 @@ PyCovariances low_rank(const py::array& factors, Index n_features, const py::obj
           std::move(owners)};
 }
 
+PyCovariances sparse_diagonal(const py::object& values, bool squared) {
+  return {std::make_shared<SparseDiagonalCovariances>(sparse_view_of(values, "variances", squared)), {values}};
+}
+
+PyCovariances columns(const PyCovariances& inner, const std::vector<Index>& columns, Index n_features) {
+  return {std::make_shared<ColumnsCovariances>(inner.view, columns, n_features), inner.owners};
+}
+
 PyCovariances full(const py::array& values) {
   require_ndim(values, "covariances", 3);
   const Index n_samples = values.shape(0);
@@ -56,11 +80,10 @@ PyCovariances full(const py::array& values) {
   return {std::make_shared<FullCovariances>(view, n_samples), {values}};
 }
 
-PyGaussians gaussians(const py::array& means, const PyCovariances& covariances) {
-  require_ndim(means, "means", 2);
+PyGaussians gaussians(const py::object& means, const PyCovariances& covariances) {
   std::vector<py::object> owners = covariances.owners;
   owners.push_back(means);
-  return {Gaussians(view_of(means, "means", means.shape(0)), covariances.view), std::move(owners)};
+  return {Gaussians(means_of(means, "means"), covariances.view), std::move(owners)};
 }
 
 PyMixtures mixtures(const PyGaussians& components, const py::array_t<Index, py::array::c_style>& offsets,
@@ -93,6 +116,25 @@ Matrix weighted_product(const PyCovariances& self, const Vector& a, const Matrix
 
 }  // namespace
 
+SparseView sparse_view_of(const py::object& array, const std::string& argument, bool squared) {
+  const auto shape = py::cast<std::pair<Index, Index>>(array.attr("shape"));
+  const auto offsets = py::cast<py::array>(array.attr("indptr"));
+  check::same_size(argument, offsets.size(), "shape", shape.first + 1, "offsets");
+  return {one_of<double, float>(array.attr("data"), argument),
+          one_of<std::int32_t, std::int64_t>(array.attr("indices"), argument),
+          one_of<std::int32_t, std::int64_t>(offsets, argument),
+          shape.first,
+          shape.second,
+          squared};
+}
+
+std::shared_ptr<const Means> means_of(const py::object& means, const std::string& argument) {
+  if (py::hasattr(means, "indptr")) return std::make_shared<SparseMeans>(sparse_view_of(means, argument));
+  const auto array = py::cast<py::array>(means);
+  require_ndim(array, argument, 2);
+  return std::make_shared<DenseMeans>(view_of(array, argument, array.shape(0)));
+}
+
 void bind_gaussians(py::module_& module) {
   py::class_<PyCovariances>(module, "Covariances", "A view of NumPy arrays as covariances; see halosvm.Covariances.")
       .def_static("zero", &zero, py::arg("n_samples"), py::arg("n_features"))
@@ -101,6 +143,8 @@ void bind_gaussians(py::module_& module) {
       .def_static("low_rank", &low_rank, py::arg("factors"), py::arg("n_features"), py::arg("offsets") = py::none(),
                   py::arg("diagonal") = py::none())
       .def_static("full", &full, py::arg("values"))
+      .def_static("sparse_diagonal", &sparse_diagonal, py::arg("values"), py::arg("squared") = false)
+      .def_static("columns", &columns, py::arg("inner"), py::arg("columns"), py::arg("n_features"))
       .def_property_readonly("kind", [](const PyCovariances& self) { return self.view->kind(); })
       .def_property_readonly("n_samples", [](const PyCovariances& self) { return self.view->n_samples(); })
       .def_property_readonly("n_features", [](const PyCovariances& self) { return self.view->n_features(); })

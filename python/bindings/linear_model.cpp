@@ -5,13 +5,12 @@ namespace halosvm::bindings {
 void bind_linear_model(py::module_& module) {
   module.def(
       "decision_function",
-      [](const py::array& means, const Matrix& coef, const Vector& intercept, int n_threads) {
-        require_ndim(means, "X", 2);
-        const ArrayView view = view_of(means, "X", means.shape(0));
-        Matrix out(view.rows(), coef.rows());
+      [](const py::object& means, const Matrix& coef, const Vector& intercept, int n_threads) {
+        const std::shared_ptr<const Means> view = means_of(means, "X");
+        Matrix out(view->rows(), coef.rows());
         {
           const py::gil_scoped_release release;
-          decision_function(model_of(coef, intercept), view, out, interruptible(n_threads));
+          decision_function(model_of(coef, intercept), *view, out, interruptible(n_threads));
         }
         return out;
       },

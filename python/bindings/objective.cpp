@@ -28,7 +28,7 @@ PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16
   Targets targets{labels.data(), n_problems};
   targets.offsets = one_for_each_row(offsets, "offsets");
   targets.variances = one_for_each_row(variances, "variances");
-  const Gaussians view(data.view.means(), in_norm(data.view.shared_covariances(), norm));
+  const Gaussians view(data.view.shared_means(), in_norm(data.view.shared_covariances(), norm));
   return {LocalObjective(view, targets, weights, lam, make_loss(loss), fit_intercept, interruptible(n_threads),
                          is_part ? Classes::some : Classes::all),
           std::move(owners)};

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+from scipy import sparse
 from scipy.special import ndtr
 from sklearn.datasets import load_svmlight_file
 
@@ -25,6 +26,7 @@ COMPUTING = (
     "kernel/kernel_svc",
     "kernel/kernels",
     "linear/libsvm",
+    "linear/sparse",
     "linear/svc",
     "loss/loss",
     "maps/fourier_features",
@@ -61,6 +63,11 @@ COVARIANCE_KINDS = (
     "ragged",
     "ragged_diagonal",
     "full",
+    "sparse_diagonal",
+    "sparse_std",
+    "columns_diagonal",
+    "columns_low_rank",
+    "columns_full",
 )
 
 
@@ -82,6 +89,9 @@ def _make_covariances(kind, n, d, rng, dtype=np.float64, scale=1.0):
     factors = (scale * rng.normal(size=(n, d, 3)) / 2).astype(dtype)
     ranks = np.r_[0, d, rng.integers(0, d + 1, n)][:n]
     ragged = [(scale * rng.normal(size=(d, rank)) / 2).astype(dtype) for rank in ranks]
+    some = sparse.csr_array(variances * (rng.uniform(size=(n, d)) < 0.5))
+    columns = rng.permutation(d)[: max(1, d // 2)]
+    in_columns = {"columns": columns, "n_features": d}
     full = factors.astype(np.float64) @ factors.astype(np.float64).transpose(0, 2, 1)
     if dtype == np.float32:  # rounding to float32 must not cost a matrix its definiteness
         full += 1e-3 * scale**2 * np.eye(d)
@@ -99,6 +109,17 @@ def _make_covariances(kind, n, d, rng, dtype=np.float64, scale=1.0):
         "ragged": lambda: Covariances.low_rank(ragged),
         "ragged_diagonal": lambda: Covariances.low_rank(ragged, variances),
         "full": lambda: Covariances.full(full.astype(dtype)),
+        "sparse_diagonal": lambda: Covariances.diagonal(some),
+        "sparse_std": lambda: Covariances.from_std(some.sqrt()),
+        "columns_diagonal": lambda: Covariances.diagonal(
+            variances[:, : len(columns)].copy(), **in_columns
+        ),
+        "columns_low_rank": lambda: Covariances.low_rank(
+            factors[:, : len(columns)].copy(), **in_columns
+        ),
+        "columns_full": lambda: Covariances.full(
+            full[:, : len(columns), : len(columns)].astype(dtype), **in_columns
+        ),
     }
     return makers[kind]()
 

@@ -2,14 +2,17 @@
 /// Everything, in the order of the flow: Gaussians -> (m, s) -> loss -> objective -> solver -> linear model.
 #pragma once
 
+#include "halosvm/gaussians/covariances/columns.hpp"
 #include "halosvm/gaussians/covariances/diagonal.hpp"
 #include "halosvm/gaussians/covariances/full.hpp"
 #include "halosvm/gaussians/covariances/isotropic.hpp"
 #include "halosvm/gaussians/covariances/low_rank.hpp"
 #include "halosvm/gaussians/covariances/norm_spread.hpp"
 #include "halosvm/gaussians/covariances/scaled.hpp"
+#include "halosvm/gaussians/covariances/sparse_diagonal.hpp"
 #include "halosvm/gaussians/covariances/zero.hpp"
 #include "halosvm/gaussians/subspace.hpp"
+#include "halosvm/gaussians/means.hpp"
 #include "halosvm/gaussians/gaussians.hpp"
 #include "halosvm/gaussians/mixtures.hpp"
 #include "halosvm/maps/empirical_bayes.hpp"

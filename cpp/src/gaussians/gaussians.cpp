@@ -9,8 +9,8 @@
 
 namespace halosvm {
 
-Gaussians::Gaussians(const ArrayView& means, std::shared_ptr<const Covariances> covariances)
-    : means_(means), covariances_(std::move(covariances)) {
+Gaussians::Gaussians(std::shared_ptr<const Means> means, std::shared_ptr<const Covariances> covariances)
+    : means_(std::move(means)), covariances_(std::move(covariances)) {
   check::same_size("covariances", covariances_->n_samples(), "means", n_samples(), "rows");
   check::same_size("covariances", covariances_->n_features(), "means", n_features(), "columns");
 }
@@ -18,20 +18,23 @@ Gaussians::Gaussians(const ArrayView& means, std::shared_ptr<const Covariances> 
 Index Gaussians::block_rows() const {
   constexpr Index small = 131072;
   constexpr Index large = 524288;
-  const Index row_bytes = std::max<Index>(1, means_.row_bytes() + covariances_->row_bytes());
+  const Index row_bytes = std::max<Index>(1, means_->row_bytes() + covariances_->row_bytes());
   const Index rows = std::max(small / row_bytes, std::min<Index>(16, large / row_bytes));
-  return std::clamp<Index>(rows, 1, 256);
+  constexpr Index largest = 1048576;
+  const Index sparse = std::min(means_->rows_worth_a_vector(), largest / row_bytes);
+  return std::max(std::clamp<Index>(rows, 1, 256), sparse);
 }
 
 Index Gaussians::task_rows() const {
   constexpr Index start = 50000;  // ns
   constexpr Index loss = 15;      // ns for a row, and about one more for each number that is read
-  const Index numbers = (means_.row_bytes() + covariances_->row_bytes()) / static_cast<Index>(sizeof(double));
-  return std::max(block_rows(), start / (loss + numbers));
+  const Index numbers = (means_->row_bytes() + covariances_->row_bytes()) / static_cast<Index>(sizeof(double));
+  constexpr Index vectors = 4;  // of sums over sparse rows, which add up fast beside so many
+  return std::max({block_rows(), start / (loss + numbers), vectors * means_->rows_worth_a_vector()});
 }
 
 void Gaussians::check(const std::string& argument, const Execution& execution) const {
-  means_.check(argument, -largest_value, "it must be finite", execution);
+  means_->check(argument, execution);
 }
 
 }  // namespace halosvm

@@ -2,9 +2,11 @@
 
 #include "kernel/batch.hpp"
 
+#include "halosvm/core/check.hpp"
 #include "kernel/lanes.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace halosvm::kernels {
 
@@ -17,6 +19,8 @@ Side::Side(const Gaussians& data, const Vector& scale, const Vector& centre)
       low_rank_(dynamic_cast<const LowRankCovariances*>(&data.covariances())),
       full_(dynamic_cast<const FullCovariances*>(&data.covariances())) {
   if (low_rank_ != nullptr) diagonal_ = low_rank_->diagonal();
+  check::require(!certain() || data.covariances().certain(), "covariances",
+                 std::string("are ") + data.covariances().kind() + ", which kernels do not know");
 }
 
 bool Side::certain() const {

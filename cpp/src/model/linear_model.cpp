@@ -38,14 +38,14 @@ struct ScoreMemory {
 
 }  // namespace
 
-void decision_function(const LinearModel& model, const ArrayView& means, MatrixRef out, const Execution& execution) {
+void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution) {
   check::same_size("X", means.cols(), "coef", model.coef.cols(), "columns");
   check::same_size("intercept", model.intercept.size(), "coef", model.coef.rows(), "problems");
-  ScoreMemory memory(means.rows(), execution, score_block * means.cols(), model.coef.rows());
+  ScoreMemory memory(means.rows(), execution, means.scratch_size(score_block, model.coef.rows()), model.coef.rows());
   for_each_block(means.rows(), execution, [&](const Rows& rows, int slot) {
     const auto thread = static_cast<std::size_t>(slot);
     auto f = memory.values[thread].leftCols(rows.count);
-    multiply(means.block(rows, memory.scratch[thread].data()), model.coef, f);
+    means.multiply(rows, model.coef, f, memory.scratch[thread].data());
     out.middleRows(rows.begin, rows.count) = (f.colwise() + model.intercept).transpose();
   });
 }

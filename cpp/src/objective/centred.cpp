@@ -4,6 +4,8 @@
 
 #include "core/double_double.hpp"
 
+#include <memory>
+
 namespace halosvm {
 
 bool Centred::pays(const LocalObjective& objective, const Moments& about, double far) {
@@ -16,12 +18,13 @@ bool Centred::pays(const LocalObjective& objective, const Moments& about, double
   return (offset > far * deviation && deviation >= constant * offset).any();
 }
 
-Centred::Centred(const LocalObjective& objective, const Moments& about)
-    : centre_(about.centre), about_(about), objective_(objective) {
-  about_.mean -= centre_;
-  about_.centre.setZero();
+Centred::Centred(const LocalObjective& objective, const Moments& about) : about_(about), objective_(objective) {
   const Gaussians& data = objective.data();
-  objective_ = objective.on({data.means().seen_from(centre_.data()), data.shared_covariances()});
+  const std::shared_ptr<const Means> means = data.means().seen_from(about.centre);
+  centre_ = means->origin();
+  about_.mean -= centre_;
+  about_.centre -= centre_;
+  objective_ = objective.on({means, data.shared_covariances()});
 }
 
 LinearModel Centred::moved(LinearModel model, double sign) const {

@@ -351,8 +351,8 @@ LocalObjective LocalObjective::on(Gaussians data) const {
 }
 
 LocalObjective LocalObjective::with_spreads_times(double factor) const {
-  if (factor > 0.0) return on({data_.means(), scaled_covariances(data_.shared_covariances(), factor * factor)});
-  return on({data_.means(), no_covariances(data_.n_samples(), n_features())});
+  if (factor > 0.0) return on({data_.shared_means(), scaled_covariances(data_.shared_covariances(), factor * factor)});
+  return on({data_.shared_means(), no_covariances(data_.n_samples(), n_features())});
 }
 
 LocalObjective LocalObjective::smoothed(double floor) const {
@@ -361,7 +361,7 @@ LocalObjective LocalObjective::smoothed(double floor) const {
   smooth.floor_ = floor;
   smooth.loss_ = smoothed_loss(loss_, floor);
   if (!loss_->uses_spread()) {
-    smooth.data_ = Gaussians(data_.means(), no_covariances(data_.n_samples(), n_features()));
+    smooth.data_ = Gaussians(data_.shared_means(), no_covariances(data_.n_samples(), n_features()));
     smooth.passes_ = std::make_shared<Kept<PassMemory>>();
   }
   return smooth;

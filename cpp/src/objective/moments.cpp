@@ -3,6 +3,7 @@
 #include "halosvm/objective/local_objective.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace halosvm {
@@ -21,15 +22,15 @@ struct VectorSum {
   void add(const VectorSum& other) { vector += other.vector; }
 };
 
-/// sum over all blocks of body(rows, X, c, scratch, partial sum), added in the order of the rows.
+/// sum over all blocks of body(rows, c, memory, partial sum), added in the order of the rows.
 template <class Body>
-Vector sum_over_examples(const LocalObjective& objective, Index size, const Body& body) {
+Vector sum_over_examples(const LocalObjective& objective, const Means& means, Index size, const Body& body) {
   const Index block = objective.data().block_rows();
   const Covariances& covariances = objective.data().covariances();
   BlockMemory<VectorSum, MomentMemory> memory;
   VectorSum total{Vector::Zero(size)};
   const auto fresh = [&] {
-    return MomentMemory{std::vector<double>(static_cast<std::size_t>(block * objective.n_features())),
+    return MomentMemory{std::vector<double>(static_cast<std::size_t>(means.scratch_size(block, 2))),
                         std::vector<double>(static_cast<std::size_t>(covariances.scratch_size({block, 1}))),
                         Vector(block)};
   };
@@ -39,8 +40,7 @@ Vector sum_over_examples(const LocalObjective& objective, Index size, const Body
       [&](Index begin, Index count, MomentMemory& mine, VectorSum& part) {
         const Rows rows = objective.rows(begin, count);
         for (Index i = 0; i < count; ++i) mine.weights(i) = objective.weight(rows[i]);
-        body(rows, objective.data().means().block(rows, mine.means.data()), mine.weights.head(count),
-             mine.scratch.data(), part.vector);
+        body(rows, mine.weights.head(count), mine, part.vector);
       },
       total);
   return total.vector;
@@ -50,12 +50,12 @@ Vector sum_over_examples(const LocalObjective& objective, Index size, const Body
 Vector rough_mean(const LocalObjective& objective) {
   const Index n = objective.n_samples();
   const Index count = std::min<Index>(n, 256);
-  std::vector<double> scratch(static_cast<std::size_t>(objective.n_features()));
-  Vector sum = Vector::Zero(objective.n_features());
-  for (Index i = 0; i < count; ++i) {
-    sum += objective.data().means().block(objective.rows(i * n / count, 1), scratch.data()).row(0).transpose();
-  }
-  return sum / static_cast<double>(count);
+  const Means& means = objective.data().means();
+  std::vector<double> scratch(static_cast<std::size_t>(means.scratch_size(1, 1)));
+  Matrix sum = Matrix::Zero(1, objective.n_features());
+  const Matrix one = Matrix::Ones(1, 1);
+  for (Index i = 0; i < count; ++i) means.add_weighted_rows(objective.rows(i * n / count, 1), one, sum, scratch.data());
+  return sum.row(0).transpose() / static_cast<double>(count);
 }
 
 /// The largest deviation of each feature.
@@ -79,18 +79,12 @@ Moments LocalObjective::moments() const {
   const LocalObjective& objective = *this;
   const Index d = n_features();
   const bool spread = uses_spread();
-  const Vector about = rough_mean(objective);
+  const std::shared_ptr<const Means> means = data_.means().seen_from(rough_mean(objective));
+  const Vector& about = means->origin();
   const Vector sums = sum_over_examples(
-      objective, 2 * d,
-      [&](const Rows& rows, const ConstMatrixMap& X, const ConstVectorRef& c, double* scratch, Vector& sum) {
-        auto first = sum.head(d).array();
-        auto second = sum.tail(d).array();
-        for (Index i = 0; i < rows.count; ++i) {
-          const auto shifted = X.row(i).transpose().array() - about.array();
-          first += c(i) * shifted;
-          second += c(i) * shifted.square();
-        }
-        if (spread) objective.data().covariances().add_weighted_diagonals(rows, c, sum.tail(d), scratch);
+      objective, *means, 2 * d, [&](const Rows& rows, const ConstVectorRef& c, MomentMemory& memory, Vector& sum) {
+        means->add_moments(rows, c, sum.head(d), sum.tail(d), memory.means.data());
+        if (spread) data_.covariances().add_weighted_diagonals(rows, c, sum.tail(d), memory.scratch.data());
       });
   Moments result;
   result.mean = about + sums.head(d);

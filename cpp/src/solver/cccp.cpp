@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace halosvm {
@@ -117,6 +118,10 @@ Status worse(Status a, Status b) {
 Result minimize_by_rounds(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   const LocalObjective* local = objective.local();
   if (local == nullptr) check::fail("objective", "is a sum of parts, but a loss that is not convex needs the examples");
+  check::require(
+      !local->data().means().sparse(), "loss",
+      std::string("is '") + objective.loss()->name() +
+          "', whose solver moves every mean, so that it does not take sparse means; give them as a dense array");
   check_start(objective, start);
   Result result;
   result.model = start;

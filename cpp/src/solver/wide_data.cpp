@@ -52,6 +52,9 @@ bool Span::pays(const LocalObjective& objective) {
   if (objective.n_features() < few) return false;
   if (!objective.all_certain() && objective.data().covariances().factors() == nullptr) return false;
   const Index size = objective.n_samples() + columns_of_factors(objective);
+  // The span is a dense matrix of all examples, which sparse ones are here to avoid.
+  constexpr Index little = Index{1} << 23;  // numbers
+  if (objective.data().means().sparse() && size * objective.n_features() > little) return false;
   return size <= interior_point_features && 2 * size <= objective.n_features();
 }
 

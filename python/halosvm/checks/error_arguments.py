@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scipy import sparse
+
 from halosvm import _core
 from halosvm.checks import frames, reading, units
 from halosvm.gaussians.covariances import Covariances
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from halosvm.checks.frames import FeatureNames
-    from halosvm.checks.reading import FloatArray
+    from halosvm.checks.reading import Rows
     from halosvm.checks.units import FeatureUnits
 
 
@@ -43,13 +45,13 @@ def read_errors(
 
 def read_examples(
     names: Names, mean: ArrayLike, labels: frames.Labels, **spreads: Any
-) -> tuple[FloatArray, Covariances, FeatureNames | None, FeatureUnits, None]:
+) -> tuple[Rows, Covariances, FeatureNames | None, FeatureUnits, None]:
     """Return the checked state of Gaussians; errors speak in the user's words."""
     bare, unit = units.split(mean)
-    means = reading.as_float_array(bare, names.mean, "n_samples", "n_features")
+    means = reading.as_rows(bare, names.mean, "n_samples", "n_features")
     features = units.for_features(unit, means.shape[1])
     covariances = _read_covariances(names, means.shape, labels, features, spreads)
-    if len(means):
+    if means.shape[0]:
         _core.Gaussians(means, covariances.core_view()).check(names.mean)
     return means, covariances, labels.names, features, None
 
@@ -84,6 +86,10 @@ def _read_covariances(
         return value
     if names is X_NAMES:
         frames.require_labelled_values(value, argument, labels, names.mean)
+    make = Covariances.from_std if keyword == "std" else Covariances.from_variance
+    if sparse.issparse(value):
+        _require_rows_and_columns(argument, value.shape, names.mean, shape)
+        return make(value, argument=argument)
     bare, unit = units.split(value)
     array = reading.as_float_array(bare, argument)
     _refuse_unclear(array.shape, keyword, names, shape)
@@ -94,7 +100,6 @@ def _read_covariances(
     )
     if array.ndim == 3:
         return Covariances.full(array, argument=argument)
-    make = Covariances.from_std if keyword == "std" else Covariances.from_variance
     return make(array, shape[1], argument=argument)
 
 

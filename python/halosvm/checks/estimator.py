@@ -6,11 +6,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from halosvm.checks import frames
-from halosvm.checks.reading import needs_own_reading, place, refuse_lost, require_finite
+from halosvm.checks.reading import (
+    as_rows,
+    needs_own_reading,
+    place,
+    refuse_lost,
+    require_finite,
+)
 from halosvm.checks.targets import read_labels, read_weights, weight_of_each
 from halosvm.checks.units import converted
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halosvm.checks.reading import Rows
     from halosvm.gaussians.mixtures import Examples
 
 # What is not finite is told with its place, by `require_finite`.
@@ -96,6 +104,7 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
     """Base class of estimators whose examples are Gaussians or arrays of means."""
 
     _example_types: ClassVar[tuple[type[Any], ...]] = (Gaussians,)
+    _takes_sparse: ClassVar[bool] = False
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -129,9 +138,10 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             y = None if y is None else read_labels(y, len(data))
         else:
             if y is None:
-                means = validate_data(self, X, **_CHECKS)
+                means = validate_data(self, X, **self._checks())
             else:
-                means, y = validate_data(self, X, y, **_CHECKS)
+                means, y = validate_data(self, X, y, **self._checks())
+            means = as_rows(means, "X")
             require_finite(means, "X")
             data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
         self._remember_units(data)
@@ -152,16 +162,17 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         if data.feature_units is not None:
             self.feature_units_in_ = data.feature_units
 
-    def _read_means(self, X: Any) -> NDArray[Any]:
+    def _read_means(self, X: Any) -> Rows:
         """Read examples whose covariances do not matter."""
         if self._is_read_by_us(X):
-            means: NDArray[Any] = self._check_features(as_gaussians(X)).mean
-            return means
-        means = validate_data(self, X, reset=False, **_CHECKS)
+            return self._check_features(as_gaussians(X, sparse=self._takes_sparse)).mean
+        means = as_rows(validate_data(self, X, reset=False, **self._checks()), "X")
         require_finite(means, "X")
         units = getattr(self, "feature_units_in_", None)
-        means = converted(means, None, units, "X", "the training data")
-        return np.require(means, requirements=["ALIGNED"])
+        return converted(means, None, units, "X", "the training data")
+
+    def _checks(self) -> dict[str, Any]:
+        return _CHECKS | {"accept_sparse": "csr"} if self._takes_sparse else _CHECKS
 
     def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Any:
         if not self._is_read_by_us(X):
@@ -181,7 +192,12 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
-        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels)
+        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels, sparse=self._takes_sparse)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
 
     def _check_features(self, X: Any) -> Any:
         """Return examples in the units of the fit, after a check of their features."""
@@ -209,7 +225,8 @@ def require_finite_decisions(values: NDArray[np.float64], means: Any = None) -> 
     if not lost.size:
         return
     row = int(lost[0])
-    bad = np.flatnonzero([] if means is None else ~np.isfinite(means[row]))
+    known = means is not None and not issparse(means)  # sparse ones are always checked
+    bad = np.flatnonzero(~np.isfinite(means[row]) if known else [])
     if len(bad):
         value = means[row, bad[0]]
         raise ValueError(f"X: {place((row, bad[0]))} is {value:g}; it must be finite")

@@ -13,12 +13,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import assert_all_finite
 
 from halosvm import _core
 from halosvm.checks import units
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
+# Of means and variances: an array, or a csr_array in canonical format.
+Rows: TypeAlias = Any
 
 LARGEST = 1e150
 _MASKED = "masked; fill it or leave out its row"
@@ -55,6 +58,43 @@ def as_float_array(array: Any, argument: str, *axes: str | int) -> FloatArray:
     single = plain.dtype.kind == "f" and plain.dtype.itemsize == 4
     with np.errstate(over="ignore"):  # a long double can become inf, which the core then reports
         return np.require(plain, np.float32 if single else np.float64, ["C", "ALIGNED"])
+
+
+def as_rows(array: Any, argument: str, *axes: str | int) -> Rows:
+    """Read an array-like as `as_float_array` does, a sparse one as a csr_array of real numbers.
+
+    A CSR array or matrix of float32 or float64 whose columns ascend without repetition is used in
+    place, with indices of 32 or 64 bits. Others are converted once: other formats; columns that do
+    not ascend; entries of the same place, which are added.
+    """
+    if not sparse.issparse(array):
+        return as_float_array(array, argument, *axes)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{argument} has dtype {array.dtype}; real numbers are needed")
+    if array.ndim == 2:
+        rows = sparse.csr_array(array)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        single = rows.dtype.kind == "f" and rows.dtype.itemsize == 4
+        with np.errstate(over="ignore"):
+            kept = np.require(rows.data, np.float32 if single else np.float64, ["C", "ALIGNED"])
+        array = frozen_csr(rows, kept)
+    require_shape(array, argument, *(axes or ("rows", "columns")))
+    return array
+
+
+def frozen_csr(rows: Any, data: FloatArray) -> sparse.csr_array:
+    """Return a csr_array of read-only views of the indices of another and of data, canonical."""
+    other = sparse.csr_array(rows)
+    for name, part in (("data", data), ("indices", rows.indices), ("indptr", rows.indptr)):
+        wide = part.dtype.kind == "i" and part.dtype.itemsize > 4
+        dtype = part.dtype if name == "data" else np.int64 if wide else np.int32
+        view = np.require(part, dtype, ["C", "ALIGNED"]).view()
+        view.flags.writeable = False
+        setattr(other, name, view)
+    other.has_canonical_format = True
+    return other
 
 
 def _as_numbers(array: Any, argument: str) -> NDArray[Any]:
@@ -194,8 +234,11 @@ def refuse_lost(values: Any, argument: str) -> None:
             refuse_missing(plain, argument)
 
 
-def require_finite(array: FloatArray, argument: str) -> None:
+def require_finite(array: Rows, argument: str) -> None:
     """Raise ValueError that names the first entry that is not finite, unless told to assume it."""
+    if sparse.issparse(array):
+        require_in_range(array, argument)
+        return
     try:
         assert_all_finite(array, input_name=argument)
     except ValueError as error:
@@ -203,7 +246,7 @@ def require_finite(array: FloatArray, argument: str) -> None:
         refuse_where(~np.isfinite(array), reason, "it must be finite", array)
 
 
-def require_in_range(values: FloatArray, argument: str) -> None:
+def require_in_range(values: Rows, argument: str) -> None:
     """Raise ValueError unless all values are finite and small enough to be squared.
 
     The core finds the first that is not, and has the words for it, in tables of rows and columns.
@@ -211,7 +254,7 @@ def require_in_range(values: FloatArray, argument: str) -> None:
     if values.ndim != 2:
         rule = f"it must be finite and at most {LARGEST:g} in size"
         refuse_where(beyond_limits(values), argument, rule, values)
-    elif values.size:
+    elif values.size or (sparse.issparse(values) and values.shape[0]):
         _core.Gaussians(values, _core.Covariances.zero(*values.shape)).check(argument)
 
 

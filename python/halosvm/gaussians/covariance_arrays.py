@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias, Type
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from halosvm.checks import reading
 from halosvm.checks.reading import (
@@ -52,6 +53,8 @@ class Frozen:
             if isinstance(value, np.ndarray):
                 kept = value.view()
                 kept.flags.writeable = False  # of our view, not of the array given
+            elif sparse.issparse(value):
+                kept = reading.frozen_csr(value, value.data)
             object.__setattr__(self, name, kept)
         object.__setattr__(self, "_view", None)
 
@@ -184,9 +187,32 @@ def _is_all(part: Any) -> bool:
     return part is ... or (isinstance(part, slice) and part == slice(None))
 
 
-def take_rows(array: NDArray[Any], rows: Rows) -> NDArray[Any]:
-    """Return the selected rows, a view for a slice."""
+def take_rows(array: Any, rows: Rows) -> Any:
+    """Return the selected rows, a view for a slice of an array that is not sparse."""
+    if sparse.issparse(array):
+        return sparse.csr_array(array)[rows]
     return array[rows] if isinstance(rows, slice) else array.take(rows, axis=0)
+
+
+def join_rows(parts: Sequence[Any]) -> Any:
+    """Return the rows of all parts one below the other, sparse where one part is."""
+    if any(map(sparse.issparse, parts)):
+        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
+    return np.concatenate(parts)
+
+
+def join_columns(parts: Sequence[Any]) -> Any:
+    """Return the columns of all parts side by side, sparse where one part is."""
+    if any(map(sparse.issparse, parts)):
+        return sparse.hstack([sparse.csr_array(part) for part in parts], format="csr")
+    return np.concatenate(parts, axis=1)
+
+
+def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
+    """Return the selected columns."""
+    if sparse.issparse(array):
+        return reading.as_rows(sparse.csr_array(array)[:, columns], "X")
+    return np.ascontiguousarray(array[:, columns])
 
 
 def take_factors(

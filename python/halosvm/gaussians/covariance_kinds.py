@@ -2,7 +2,8 @@
 
 In:  batches of `Covariances`, of which only the stored arrays are read.
 Out: their diagonals, factors, matrices, products and parts; the core's views of them.
-A kind is one class here and one line in `STORAGES`; nothing else asks a batch of what kind it is.
+A kind is one class here, or in `few_features`, and one line in `STORAGES`; nothing else asks of
+what kind a batch is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from halosvm import _core
 from halosvm.gaussians import linear_maps
 from halosvm.gaussians.covariance_arrays import pack_factors
 from halosvm.gaussians.covariance_storage import Kind, Storage, Stored
+from halosvm.gaussians.few_features import few_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -241,6 +243,7 @@ class _Full(Storage):
 STORAGES: dict[Kind, Storage] = {
     storage.kind: storage for storage in (_Zero(), _Isotropic(), _Diagonal(), _LowRank(), _Full())
 }
+STORAGES |= {storage.kind: storage for storage in few_features(STORAGES)}
 
 
 def storage_of(batch: Covariances) -> Storage:
@@ -248,15 +251,24 @@ def storage_of(batch: Covariances) -> Storage:
     return STORAGES[batch.kind]
 
 
-def join(
-    batches: Sequence[Covariances],
-) -> tuple[Kind, FloatArray | None, bool, Offsets, FloatArray | None]:
-    """Join batches as the smallest kind that holds all of them.
-
-    Returns kind, values, squared, offsets and diagonal_values, as `Covariances` stores them.
-    """
+def join(batches: Sequence[Covariances]) -> Stored:
+    """Join batches as the smallest kind that holds all of them."""
+    uncertain = [batch for batch in batches if not batch.certain]
+    few = [storage_of(batch).few for batch in uncertain]
+    if any(few):
+        first = uncertain[0]
+        alike = all(
+            storage_of(batch) is storage_of(first) and storage_of(batch).alike(batch, first)
+            for batch in uncertain
+        )
+        if alike and first.inner is not None:
+            k = first.inner.n_features
+            inner = [b.inner or type(b).zero(len(b), k) for b in batches]
+            return Stored(first.kind, columns=first.columns, inner=type(first).concatenate(inner))
+        if not alike:
+            batches = [storage_of(batch).expanded(batch) for batch in batches]
     kind = max((batch.kind for batch in batches), key=list(STORAGES).index)
-    return kind, *STORAGES[kind].joined(batches)
+    return Stored(kind, *STORAGES[kind].joined(batches))
 
 
 def _values(batch: Covariances) -> FloatArray:

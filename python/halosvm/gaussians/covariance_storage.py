@@ -7,7 +7,7 @@ Out: their diagonals, factors, matrices, products, images under linear maps, and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +23,21 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[np.float64]
 Offsets: TypeAlias = NDArray[np.int64] | None
-Kind: TypeAlias = Literal["zero", "isotropic", "diagonal", "low_rank", "full"]
+Kind: TypeAlias = Literal[
+    "zero", "isotropic", "diagonal", "low_rank", "full", "sparse_diagonal", "columns"
+]
 
 
 class Stored(NamedTuple):
     """What `Covariances` keeps of a batch beside its size."""
 
     kind: Kind
-    values: FloatArray | None = None
+    values: Any = None
     squared: bool = False
     offsets: Offsets = None
     diagonal_values: FloatArray | None = None
+    columns: NDArray[np.intp] | None = None
+    inner: Covariances | None = None
 
 
 class Storage(ABC):
@@ -46,6 +50,7 @@ class Storage(ABC):
     spherical: ClassVar[bool] = False  # all matrices are multiples of the identity
     independent: ClassVar[bool] = True  # all matrices are diagonal
     whole: ClassVar[bool] = False  # S is stored as it is, not by D and F
+    few: ClassVar[bool] = False  # most features may be certain, and are then not stored
 
     @abstractmethod
     def core_view(self, batch: Covariances) -> _core.Covariances:
@@ -57,6 +62,14 @@ class Storage(ABC):
 
         Zeros are float32, so that they fit any dtype; squares are float64, where none overflows.
         """
+
+    def alike(self, batch: Covariances, other: Covariances) -> bool:  # noqa: ARG002
+        """Tell whether two batches of this kind are of the same features."""
+        return True
+
+    def expanded(self, batch: Covariances) -> Covariances:
+        """Return the batch as a kind that stores all features."""
+        return batch
 
     def factor_groups(self, batch: Covariances) -> Iterator[tuple[Rows, Array]]:  # noqa: ARG002
         """Yield the rows of each rank and their F, (n_rows, d, rank), in float64."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
-from halosvm.checks.reading import as_count, as_float_array, require_shape
+from halosvm.checks.reading import as_count, as_float_array, as_rows, require_shape
 from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians import covariance_kinds as kinds
 from halosvm.gaussians import subspace
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from halosvm import _core
     from halosvm.checks.reading import FloatArray
-    from halosvm.gaussians.covariance_storage import Kind
+    from halosvm.gaussians.covariance_storage import Kind, Stored
     from halosvm.gaussians.linear_maps import LinearMap
     from halosvm.gaussians.sample_covariances import BagKind, Of, Shrinkage
 
@@ -36,20 +37,23 @@ class Covariances(arrays.Frozen):
 
     Attributes
     ----------
-    kind : {"zero", "isotropic", "diagonal", "low_rank", "full"}
+    kind : {"zero", "isotropic", "diagonal", "low_rank", "full", "sparse_diagonal", "columns"}
         How the matrices are stored.
     n_samples, n_features : int
         Number of matrices and their order.
-    values : ndarray of float32 or float64, or None
+    values : ndarray or csr_array of float32 or float64, or None
         The stored numbers, read-only: None for zero, (n,) isotropic, (n, d) diagonal, (n, d, d)
-        full, (n, d, r) low_rank. Where ranks differ, low_rank is flat: ``values[d * offsets[i] :
-        d * offsets[i + 1]]`` is the row-major (d, r_i) factor of example i.
+        full, (n, d, r) low_rank, a csr_array (n, d) sparse_diagonal. Where ranks differ, low_rank
+        is flat: ``values[d * offsets[i] : d * offsets[i + 1]]`` is the row-major (d, r_i) factor
+        of example i.
     squared : bool
         True when isotropic or diagonal `values` are standard deviations, to be read as squares.
     offsets : ndarray of int64 of shape (n + 1,), or None
         Cumulative ranks of low_rank batches whose ranks differ.
     diagonal_values : ndarray of shape (n, d), or None
         Variances that a low_rank batch adds to the diagonal.
+    columns, inner : ndarray of shape (k,) and Covariances of k features, or None
+        Of a batch of few columns: which they are, and their covariances. `values` is then None.
 
     Notes
     -----
@@ -80,6 +84,8 @@ class Covariances(arrays.Frozen):
         "squared",
         "offsets",
         "diagonal_values",
+        "columns",
+        "inner",
     )
 
     kind: Kind
@@ -89,6 +95,8 @@ class Covariances(arrays.Frozen):
     squared: bool
     offsets: NDArray[np.int64] | None
     diagonal_values: FloatArray | None
+    columns: NDArray[np.intp] | None
+    inner: Covariances | None
     _view: _core.Covariances | None
 
     def __init__(self) -> None:
@@ -107,11 +115,14 @@ class Covariances(arrays.Frozen):
         squared: bool = False,
         offsets: NDArray[np.int64] | None = None,
         added: FloatArray | None = None,
+        columns: NDArray[np.intp] | None = None,
+        inner: Covariances | None = None,
         argument: str | None = None,
     ) -> Self:
         """Assemble a batch; with the name of an argument, the core checks the values first."""
         batch = cls.__new__(cls)
-        batch.__setstate__((kind, shape[0], shape[1], values, squared, offsets, added))
+        state = (kind, shape[0], shape[1], values, squared, offsets, added, columns, inner)
+        batch.__setstate__(state)
         if argument is not None and batch.n_samples:
             batch.core_view().check(argument)
         return batch
@@ -147,16 +158,35 @@ class Covariances(arrays.Frozen):
         return cls._spread(values, n_features, argument)
 
     @classmethod
-    def diagonal(cls, variances: ArrayLike, *, argument: str = "variances") -> Self:
+    def diagonal(
+        cls,
+        variances: ArrayLike,
+        *,
+        columns: ArrayLike | None = None,
+        n_features: int | None = None,
+        argument: str = "variances",
+    ) -> Self:
         """Make diagonal matrices: errors that are independent between features.
 
         Parameters
         ----------
-        variances : array-like of shape (n_samples, n_features)
-            One variance per example and feature.
+        variances : array-like or sparse array of shape (n_samples, n_features)
+            One variance per example and feature; what a sparse array does not store is certain.
+        columns : array-like of int of shape (k,), optional
+            The features that are uncertain, if not all are: `variances` is then (n_samples, k).
+        n_features : int, optional
+            Number of all features; needed with `columns`, here and below.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Covariances.diagonal(np.array([[4.0], [9.0]]), columns=[1], n_features=3)[1]
+        array([[0., 0., 0.],
+               [0., 9., 0.],
+               [0., 0., 0.]])
         """
-        values = as_float_array(variances, argument, "n_samples", "n_features")
-        return cls._spread(values, None, argument)
+        values = as_rows(variances, argument, "n_samples", "n_features")
+        return cls._of_columns(cls._spread(values, None, argument), columns, n_features, argument)
 
     @classmethod
     def from_std(
@@ -171,14 +201,14 @@ class Covariances(arrays.Frozen):
         n_features : int, optional
             Number of features; needed for a 1-d `std`.
         """
-        return cls._spread(as_float_array(std, argument), n_features, argument, squared=True)
+        return cls._spread(as_rows(std, argument), n_features, argument, squared=True)
 
     @classmethod
     def from_variance(
         cls, variance: ArrayLike, n_features: int | None = None, *, argument: str = "variance"
     ) -> Self:
         """Make isotropic or diagonal covariances from variances; parameters as in `from_std`."""
-        return cls._spread(as_float_array(variance, argument), n_features, argument)
+        return cls._spread(as_rows(variance, argument), n_features, argument)
 
     @classmethod
     def from_inverse_variance(
@@ -210,10 +240,46 @@ class Covariances(arrays.Frozen):
             shape = (len(values), n_features)
             return cls._of("isotropic", shape, values, squared=squared, argument=argument)
         require_shape(values, argument, "n_samples", n_features or "n_features")
+        if issparse(values):
+            kind: Kind = "sparse_diagonal"
+            return cls._of(kind, values.shape, values, squared=squared, argument=argument)
         return cls._of("diagonal", values.shape, values, squared=squared, argument=argument)
 
     @classmethod
-    def low_rank(cls, factors: Any, diagonal: ArrayLike | None = None) -> Self:
+    def _of_columns(
+        cls, inner: Self, columns: ArrayLike | None, n_features: int | None, argument: str
+    ) -> Self:
+        """Make covariances of all features from those of the columns; None stands for all."""
+        if columns is None:
+            if n_features is not None and n_features != inner.n_features:
+                raise ValueError(
+                    f"{argument} has {inner.n_features} features, n_features is {n_features}; "
+                    "pass columns to say which of them these are"
+                )
+            return inner
+        if n_features is None:
+            raise ValueError(f"{argument} is given for columns, which needs n_features as well")
+        d = as_count(n_features, "n_features", 1)
+        chosen = np.asarray(columns)
+        if chosen.dtype.kind not in "iu" or chosen.shape != (inner.n_features,):
+            raise ValueError(
+                f"columns has shape {chosen.shape} and dtype {chosen.dtype}; it needs a number for "
+                f"each of the {inner.n_features} features of {argument}"
+            )
+        chosen = chosen.astype(np.intp)
+        batch = cls._of("columns", (len(inner), d), columns=chosen, inner=inner)
+        batch.core_view()  # which checks the columns
+        return batch
+
+    @classmethod
+    def low_rank(
+        cls,
+        factors: Any,
+        diagonal: ArrayLike | None = None,
+        *,
+        columns: ArrayLike | None = None,
+        n_features: int | None = None,
+    ) -> Self:
         """Make ``F F' + diag(diagonal)`` from factors F.
 
         Parameters
@@ -223,6 +289,8 @@ class Covariances(arrays.Frozen):
             Rank 0 is allowed. A list is copied, without padding.
         diagonal : array-like of shape (n_samples, n_features), optional
             Variances to add.
+        columns, n_features : optional
+            As in `diagonal`: the features that factors and diagonal are of, if not of all.
 
         Examples
         --------
@@ -237,20 +305,31 @@ class Covariances(arrays.Frozen):
             added = as_float_array(diagonal, "diagonal", *shape)
             cls.diagonal(added, argument="diagonal")
         cls._of("low_rank", shape, values, offsets=offsets, argument="factors")
-        return cls._of("low_rank", shape, values, offsets=offsets, added=added)
+        batch = cls._of("low_rank", shape, values, offsets=offsets, added=added)
+        return cls._of_columns(batch, columns, n_features, "factors")
 
     @classmethod
-    def full(cls, covariances: ArrayLike, *, argument: str = "covariances") -> Self:
+    def full(
+        cls,
+        covariances: ArrayLike,
+        *,
+        columns: ArrayLike | None = None,
+        n_features: int | None = None,
+        argument: str = "covariances",
+    ) -> Self:
         """Make covariances of dense matrices.
 
         Parameters
         ----------
         covariances : array-like of shape (n_samples, n_features, n_features)
             Symmetric positive semi-definite matrices.
+        columns, n_features : optional
+            As in `diagonal`: the features that the matrices are of, if not of all.
         """
         axes = ("n_samples", "n_features", "n_features")
         values = as_float_array(covariances, argument, *axes)
-        return cls._of("full", values.shape, values, argument=argument)
+        batch = cls._of("full", values.shape, values, argument=argument)
+        return cls._of_columns(batch, columns, n_features, argument)
 
     @classmethod
     def from_correlation(cls, correlation: ArrayLike, std: ArrayLike) -> Self:
@@ -301,9 +380,13 @@ class Covariances(arrays.Frozen):
         all parts are and none had to be squared or expanded, else float64.
         """
         batches = arrays.require_alike(parts, Covariances)
-        kind, values, squared, offsets, added = kinds.join(batches)
-        shape = (sum(map(len, batches)), batches[0].n_features)
-        return cls._of(kind, shape, values, squared=squared, offsets=offsets, added=added)
+        return cls._stored(kinds.join(batches), sum(map(len, batches)), batches[0].n_features)
+
+    @classmethod
+    def _stored(cls, stored: Stored, n_samples: int, n_features: int) -> Self:
+        batch = cls.__new__(cls)
+        batch.__setstate__((stored.kind, n_samples, n_features, *stored[1:]))
+        return batch
 
     # ---- what a batch offers -----------------------------------------------------------------
 
@@ -315,12 +398,24 @@ class Covariances(arrays.Frozen):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the stored numbers, float64 if there are none."""
+        if self.inner is not None:
+            return self.inner.dtype
         return np.dtype(np.float64) if self.values is None else self.values.dtype
 
     @property
     def certain(self) -> bool:
         """Whether nothing is stored: all examples are certain, and the kind is zero."""
-        return self.values is None
+        return self.values is None and self.inner is None
+
+    def inside(self) -> tuple[Covariances, NDArray[np.intp]]:
+        """Return the covariances of a batch of few columns, and these (for the package)."""
+        assert self.inner is not None
+        assert self.columns is not None
+        return self.inner, self.columns
+
+    def expanded(self) -> Covariances:
+        """Return the same matrices stored for all features; most batches are that already."""
+        return kinds.storage_of(self).expanded(self)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -330,6 +425,8 @@ class Covariances(arrays.Frozen):
         if isinstance(rows, int):
             return self[rows : rows + 1].to_full()[0]
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        if self.inner is not None:
+            return self.replaced(n_samples=n_rows, inner=self.inner[rows])
         values, offsets, added = self.values, self.offsets, self.diagonal_values
         if values is not None and offsets is not None:
             values, offsets = arrays.take_factors(values, offsets, self.n_features, rows)
@@ -368,12 +465,18 @@ class Covariances(arrays.Frozen):
         >>> Covariances.diagonal(np.array([[4.0, 5.0, 1.0]])).truncate(0.9).values
         array([[4., 5., 0.]])
         """
+        if self.inner is not None:
+            return self.replaced(inner=self.inner.truncate(p, n_threads=n_threads))
         kind, values, offsets = subspace.truncate(self, p, n_threads)
         return self.replaced(kind=kind, values=values, offsets=offsets)
 
     def scaled(self, factors: NDArray[np.float64]) -> Covariances:
         """Return the covariances of features times factors: (d,), or (n or 1, d or 1)."""
-        kind, values, added = kinds.storage_of(self).scaled(self, np.atleast_2d(factors))
+        factors = np.atleast_2d(factors)
+        if self.inner is not None:
+            own = factors if factors.shape[1] == 1 else factors[:, self.columns]
+            return self.replaced(inner=self.inner.scaled(own))
+        kind, values, added = kinds.storage_of(self).scaled(self, factors)
         return self.replaced(kind=kind, values=values, diagonal_values=added)
 
     def mapped(self, A: LinearMap) -> Covariances:
@@ -388,9 +491,7 @@ class Covariances(arrays.Frozen):
         A : ndarray or csr_array of shape (k, n_features), or ndarray of (n_samples, k, n_features)
             One matrix for all examples, or one for each.
         """
-        kind, values, squared, offsets, added = kinds.storage_of(self).mapped(self, A)
-        shape = (len(self), A.shape[-2])
-        return self._of(kind, shape, values, squared=squared, offsets=offsets, added=added)
+        return self._stored(kinds.storage_of(self).mapped(self, A), len(self), A.shape[-2])
 
     def to_full(self) -> NDArray[np.float64]:
         """Return dense matrices, (n_samples, n_features, n_features); maybe a read-only view.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.checks.frames import FeatureNames
-    from halosvm.checks.reading import FloatArray
+    from halosvm.checks.reading import Rows
     from halosvm.checks.units import FeatureUnits
     from halosvm.gaussians.side_by_side import Origin
 
@@ -36,7 +36,8 @@ class Gaussians(arrays.Frozen):
 
     Parameters
     ----------
-    mean : array-like of shape (n_samples, n_features)
+    mean : array-like or sparse array of shape (n_samples, n_features)
+        A sparse array or matrix of SciPy stays sparse, in CSR format; others are converted once.
         Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too;
         do not change them afterwards. A data frame also gives the feature names.
         Quantities of astropy and pint, and astropy tables with units, also give the units.
@@ -56,7 +57,7 @@ class Gaussians(arrays.Frozen):
 
     Attributes
     ----------
-    mean : ndarray of float32 or float64 of shape (n_samples, n_features)
+    mean : ndarray or csr_array of float32 or float64 of shape (n_samples, n_features)
         The means, read-only.
     covariances : Covariances
         Their covariances.
@@ -106,7 +107,7 @@ class Gaussians(arrays.Frozen):
     _state = ("mean", "covariances", "feature_names", "feature_units", "groups")
     __slots__ = (*_state, "origin")
 
-    mean: FloatArray
+    mean: Rows
     covariances: Covariances
     feature_names: FeatureNames | None
     feature_units: FeatureUnits
@@ -152,7 +153,7 @@ class Gaussians(arrays.Frozen):
         covariances = Covariances.concatenate(part.covariances for part in batches)
         of_each = [part.groups for part in batches if part.groups is not None]
         return batches[0].replaced(
-            mean=np.concatenate([part.mean for part in batches]),
+            mean=arrays.join_rows([part.mean for part in batches]),
             covariances=covariances,
             feature_names=frames.common_names([part.feature_names for part in batches], "parts"),
             groups=np.concatenate(of_each) if len(of_each) == len(batches) else None,
@@ -166,10 +167,16 @@ class Gaussians(arrays.Frozen):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the means."""
-        return self.mean.dtype
+        dtype: np.dtype[Any] = self.mean.dtype
+        return dtype
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the means are stored as a sparse array."""
+        return bool(sparse.issparse(self.mean))
 
     def __len__(self) -> int:
-        return len(self.mean)
+        return self.covariances.n_samples
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         super().__setstate__(state)
@@ -181,7 +188,8 @@ class Gaussians(arrays.Frozen):
             return self._features(columns)
         rows = arrays.select_rows(key, len(self))
         if isinstance(rows, int):
-            return self.mean[rows], self.covariances[rows]
+            mean = self.mean[rows : rows + 1].toarray()[0] if self.sparse else self.mean[rows]
+            return mean, self.covariances[rows]
         groups = None if self.groups is None else arrays.take_rows(self.groups, rows)
         mean = arrays.take_rows(self.mean, rows)
         return self.replaced(mean=mean, covariances=self.covariances[rows], groups=groups)
@@ -191,7 +199,7 @@ class Gaussians(arrays.Frozen):
         A = sparse.csr_array((np.ones(k), (np.arange(k), columns)), shape=(k, d))
         names, of_each = self.feature_names, self.feature_units
         return self.mapped_to(
-            np.ascontiguousarray(self.mean[:, columns]),
+            arrays.take_columns(self.mean, columns),
             self.covariances.mapped(A),
             matrix=A,
             feature_names=None if names is None else names[columns],
@@ -200,7 +208,7 @@ class Gaussians(arrays.Frozen):
 
     def mapped_to(
         self,
-        mean: FloatArray,
+        mean: Rows,
         covariances: Covariances,
         *,
         matrix: Any = None,
@@ -290,6 +298,8 @@ class Gaussians(arrays.Frozen):
             whole mean: it is there to reproduce the paper.
         """
         subspace.require_mean(mean, "mean")
+        if mean == "project" and self.sparse:
+            raise TypeError("mean='project' would make sparse means dense; give them as an array")
         covariances = self.covariances.truncate(p, n_threads=n_threads)
         means = self.mean if mean == "keep" else subspace.project_means(self.mean, covariances)
         return self.replaced(mean=means, covariances=covariances)
@@ -304,7 +314,8 @@ class Gaussians(arrays.Frozen):
 
     def __repr__(self) -> str:
         return (
-            f"Gaussians(n_samples={self.shape[0]}, n_features={self.shape[1]}, "
+            f"Gaussians({'sparse, ' if self.sparse else ''}"
+            f"n_samples={self.shape[0]}, n_features={self.shape[1]}, "
             f"covariances={self.covariances.kind!r}, dtype={self.dtype})"
         )
 
@@ -330,6 +341,7 @@ def as_gaussians(
     X_std: ArrayLike | None = None,
     X_cov: Covariances | ArrayLike | None = None,
     labels: frames.Labels | None = None,
+    sparse: bool = False,
 ) -> Gaussians:
     """Read the examples that an estimator was given; errors speak of X, X_std and X_cov.
 
@@ -341,6 +353,9 @@ def as_gaussians(
         `std` and `cov` of Gaussians, for an `X` that holds only means; at most one.
     labels : Labels, optional
         Those of the data frame whose bare array `X` is.
+    sparse : bool
+        Whether the caller takes sparse means, and covariances of few features. If not, sparse means
+        are refused, and covariances stored as if they were of all features.
 
     Returns
     -------
@@ -355,9 +370,22 @@ def as_gaussians(
         for name, value in (("X_std", X_std), ("X_cov", X_cov)):
             if value is not None:
                 raise ValueError(f"{name} is given, but X is Gaussians, which have covariances")
-        return X
+        return X if sparse else dense_alone(X)
+    if not sparse and hasattr(X, "toarray"):
+        raise TypeError("X is sparse; pass X.toarray()")
     if labels is None:
         labels = frames.labels_of(X, "X")
     gaussians = Gaussians.__new__(Gaussians)
     gaussians.__setstate__(read_examples(X_NAMES, X, labels, std=X_std, cov=X_cov))
-    return gaussians
+    return gaussians if sparse else dense_alone(gaussians)
+
+
+def dense_alone(X: Gaussians) -> Gaussians:
+    """Return Gaussians as those need them that know nothing of few features, or refuse them."""
+    if X.sparse:
+        raise TypeError(
+            "X is Gaussians with sparse means, which UncertainSVC and UncertainSVR take and this "
+            "does not; make them of X.mean.toarray()"
+        )
+    covariances = X.covariances.expanded()
+    return X if covariances is X.covariances else X.replaced(covariances=covariances)

@@ -15,7 +15,7 @@ from halosvm import _core
 from halosvm.checks import reading
 from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians.covariances import Covariances
-from halosvm.gaussians.gaussians import Gaussians, as_gaussians
+from halosvm.gaussians.gaussians import Gaussians, as_gaussians, dense_alone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +102,7 @@ class GaussianMixtures(arrays.Frozen):
     ) -> None:
         if not isinstance(components, Gaussians):
             components = Gaussians(components)
+        components = dense_alone(components)
         offsets = _read_offsets(n_components, len(components))
         values = reading.as_float_array(weights, "weights", len(components)).astype(np.float64)
         if len(values):
@@ -270,10 +271,11 @@ def as_examples(
     X_std: ArrayLike | None = None,
     X_cov: Covariances | ArrayLike | None = None,
     labels: Labels | None = None,
+    sparse: bool = False,
 ) -> Examples:
     """Read examples as `as_gaussians` does, but let mixtures pass."""
     if not isinstance(X, GaussianMixtures):
-        return as_gaussians(X, X_std=X_std, X_cov=X_cov, labels=labels)
+        return as_gaussians(X, X_std=X_std, X_cov=X_cov, labels=labels, sparse=sparse)
     for name, value in (("X_std", X_std), ("X_cov", X_cov)):
         if value is not None:
             raise ValueError(f"{name} is given, but X is GaussianMixtures, which have covariances")

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from halosvm.checks.frames import FeatureNames
+from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.covariances import Covariances
 
@@ -74,7 +75,7 @@ def side_by_side(parts: Sequence[Any]) -> Gaussians:
         of_each = tuple(u for X, own in each for u in own or (None,) * X.shape[1])
     covariances, origin = _joint(parts)
     joined: Gaussians = parts[0].replaced(
-        mean=np.concatenate([part.mean for part in parts], axis=1),
+        mean=arrays.join_columns([part.mean for part in parts]),
         covariances=covariances,
         feature_names=together,
         feature_units=of_each,
@@ -104,7 +105,7 @@ def _joint(parts: Sequence[Gaussians]) -> tuple[Covariances, Origin | None]:
         return source.mapped(matrix), Origin(source, np.arange(source.n_features), matrix)
     read = np.concatenate([origin.columns for origin in origins.values()])
     readers = np.bincount(read)
-    if not storage_of(source).independent or readers.max() > 1:
+    if not storage_of(source.expanded()).independent or readers.max() > 1:
         shared = int(np.argmax(readers)) if readers.max() > 1 else None
         why = "their features depend on each other"
         if shared is not None:
@@ -119,6 +120,7 @@ def _joint(parts: Sequence[Gaussians]) -> tuple[Covariances, Origin | None]:
 
 def _independent(blocks: Sequence[Covariances]) -> Covariances:
     """Return the covariances of features that are independent between blocks."""
+    blocks = [block.expanded() for block in blocks]
     stores = [storage_of(block) for block in blocks]
     n, d = len(blocks[0]), sum(block.n_features for block in blocks)
     ends = np.cumsum([block.n_features for block in blocks])

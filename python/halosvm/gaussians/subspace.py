@@ -52,6 +52,7 @@ def project_means(means: FloatArray, covariances: Covariances) -> FloatArray:
 
     Factors must have orthogonal columns, as those of truncated covariances have.
     """
+    covariances = covariances.expanded()
     if covariances.diagonal_values is not None:
         raise ValueError(
             "subspace_mean='project' needs covariances without an added diagonal, whose range is "

@@ -196,7 +196,8 @@ def _means_like(X: Any, data: Gaussians) -> NDArray[Any]:
     if given.shape[1] != data.shape[1]:
         raise ValueError(f"X has {given.shape[1]} features, the training data have {data.shape[1]}")
     require_equal_names("X", given.feature_names, "the training data", data.feature_names)
-    return given.in_units(data.feature_units, "X", "the training data").mean
+    means: NDArray[Any] = given.in_units(data.feature_units, "X", "the training data").mean
+    return means
 
 
 class _Part:

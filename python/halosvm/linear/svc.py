@@ -173,6 +173,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     array([1])
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         C: float = 1.0,
@@ -214,6 +216,11 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         self.n_threads = n_threads
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.loss != "best_case"  # whose solver moves every mean
+        return tags
+
     def fit(
         self,
         X: Gaussians | ArrayLike,
@@ -231,7 +238,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
+        X : Gaussians, or array-like or sparse array of shape (n_samples, n_features)
             Training examples, or only their means.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.

@@ -131,6 +131,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     array([8.9])
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         C: float = 1.0,
@@ -180,7 +182,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
+        X : Gaussians, or array-like or sparse array of shape (n_samples, n_features)
             Training examples, or only their means.
         y : array-like of shape (n_samples,)
             Values.

@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
     def means(self, rows: slice) -> Array:
         """Return means in float64, where differences are taken."""
-        return self.X.mean[rows].astype(np.float64)
+        return np.asarray(self.X.mean[rows], np.float64)
 
     @property
     def independent(self) -> bool:

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
@@ -95,15 +96,17 @@ def refuse_mixtures(X: Any) -> None:
 def require_representable(X: Gaussians, argument: str) -> Gaussians:
     """Return Gaussians after a check that their numbers are in the range that the core takes."""
     require_in_range(X.mean, argument)
-    for numbers in (X.covariances.values, X.covariances.diagonal_values):
+    covariances = X.covariances if X.covariances.inner is None else X.covariances.inner
+    for numbers in (covariances.values, covariances.diagonal_values):
         # The check of the core also looks at eigenvalues, which takes long.
         if numbers is not None and not _largest(numbers) < _CLEARLY_IN_RANGE:
             X.covariances.core_view().check(f"the errors of {argument}")
     return X
 
 
-def _largest(numbers: NDArray[np.floating[Any]]) -> float:
+def _largest(numbers: Any) -> float:
     """Return the largest size, NaN if one is."""
+    numbers = numbers.data if issparse(numbers) else numbers
     return max(float(numbers.max(initial=0.0)), -float(numbers.min(initial=0.0)))
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianEstimator, read_example_weights
+from halosvm.checks.reading import frozen_csr
 from halosvm.core.user_warning import warn_user
 from halosvm.gaussians.centring import centred, column_spreads
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
@@ -73,7 +75,8 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
     -----
     Each kind of covariances is kept; isotropic ones become diagonal unless all scales are equal.
     What has errors, or is Gaussians, becomes Gaussians; an array without errors becomes an array.
-    Features that had units are plain numbers after a division by their scale.
+    Features that had units are plain numbers after a division by their scale. A sparse array stays
+    sparse, which needs ``with_mean=False``.
 
     References
     ----------
@@ -94,6 +97,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
            [0.2, 0. ]])
     """
 
+    _takes_sparse = True
     __metadata_request__inverse_transform: ClassVar = {"X_std": True, "X_cov": True}
 
     def __init__(
@@ -148,6 +152,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
                 )
             refuse_mixtures(X)
             data = self._read_new_examples(X, X_std, X_cov)
+            self._refuse_to_fill(data)
             weights = read_example_weights(X, sample_weight, len(data))
             if not weights.all():
                 data, weights = data[weights > 0], weights[weights > 0]
@@ -158,6 +163,11 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
 
     def _measure(self, data: Gaussians, weights: Array) -> tuple[Array, Array]:
         """Return means and scales as `variance` says, whatever is used of them."""
+        if data.sparse:
+            means, variances = mean_variance_axis(sparse.csr_matrix(data.mean), 0, weights=weights)
+            if self.variance == "total":
+                variances = variances + _mean_variances(data.covariances, weights)
+            return means, np.where(variances > 0, np.sqrt(variances), 1.0)
         spreads = column_spreads(data.mean, weights)
         if self.variance == "true":
             means, spreads = self._true_values(data, weights, spreads)
@@ -168,6 +178,14 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
             errors = np.sqrt(np.average(variances, axis=0, weights=weights))
             spreads = np.hypot(spreads, errors)
         return means, np.where(spreads > 0, spreads, 1.0)
+
+    def _refuse_to_fill(self, data: Gaussians) -> None:
+        if not data.sparse:
+            return
+        if self.with_mean:
+            raise ValueError("X is sparse, and would be dense once centred; pass with_mean=False")
+        if self.variance == "true":
+            raise ValueError("X is sparse, which variance='true' does not take; use 'means'")
 
     def _true_values(self, data: Gaussians, weights: Array, spreads: Array) -> tuple[Array, Array]:
         errors = data.covariances.variances()
@@ -219,8 +237,12 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
         check_is_fitted(self)
         refuse_mixtures(X)
         data = self._read_data(X, X_std, X_cov)
+        self._refuse_to_fill(data)
         with np.errstate(over="ignore"):
-            means = in_type_of((data.mean - self.mean_) / self.scale_, data.mean)
+            if data.sparse:
+                means = _columns_divided(data.mean, self.scale_)
+            else:
+                means = in_type_of((data.mean - self.mean_) / self.scale_, data.mean)
         units = None if self.with_std else data.feature_units
         scaled = self._mapped(data, means, 1.0 / self.scale_, units, "X, scaled,")
         return scaled if _has_errors(X, X_std, X_cov) else scaled.mean
@@ -246,13 +268,17 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
         """
         check_is_fitted(self)
         refuse_mixtures(X)
-        data = as_gaussians(X, X_std=X_std, X_cov=X_cov)
+        data = as_gaussians(X, X_std=X_std, X_cov=X_cov, sparse=True)
+        self._refuse_to_fill(data)
         if data.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {data.shape[1]} features, the scaler was fitted to {self.n_features_in_}"
             )
         with np.errstate(over="ignore"):
-            means = in_type_of(data.mean * self.scale_ + self.mean_, data.mean)
+            if data.sparse:
+                means = _columns_divided(data.mean, 1.0 / self.scale_)
+            else:
+                means = in_type_of(data.mean * self.scale_ + self.mean_, data.mean)
         units = getattr(self, "feature_units_in_", None)
         original = self._mapped(data, means, self.scale_, units, "X, in its former units,")
         return original if _has_errors(X, X_std, X_cov) else original.mean
@@ -275,7 +301,22 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = not self.with_mean and self.variance != "true"
         return tags
+
+
+def _columns_divided(rows: Any, scales: Array) -> Any:
+    """Return a csr_array with each column divided by a number."""
+    return frozen_csr(rows, in_type_of(rows.data / scales[rows.indices], rows.data))
+
+
+def _mean_variances(covariances: Covariances, weights: Array) -> Array:
+    """Return the weighted mean of the variances of each feature."""
+    step = max(1, (1 << 20) // covariances.n_features)
+    total = np.zeros(covariances.n_features)
+    for begin in range(0, len(covariances), step):
+        total += weights[begin : begin + step] @ covariances[begin : begin + step].variances()
+    return np.asarray(total / weights.sum())
 
 
 def _has_errors(X: Any, X_std: Any, X_cov: Any) -> bool:

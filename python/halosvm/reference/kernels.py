@@ -187,7 +187,7 @@ def _trace_of_product(S: _Parts, T: _Parts) -> Array:
 
 def _parts(X: Gaussians, scale: Array) -> _Parts:
     """Return means and parts of the covariances with each feature multiplied by its scale."""
-    cov, (n, d) = X.covariances, X.mean.shape
+    cov, (n, d) = X.covariances.expanded(), X.mean.shape
     each = np.broadcast_to(scale, d)
     v: Array = np.zeros((n, 1))
     F, M = np.zeros((n, d, 0)), None

@@ -50,6 +50,7 @@ GSU = "expected_hinge"
 # -- covariances: every kind is only a way to compute S w and w'S w ------------------------------
 def shared_product(cov: Covariances, w: Array) -> Array:
     """Return what w'S_i w and S_i w share: variances (n, d or 1), F_i'w (n, r), or S_i w (n, d)."""
+    cov = cov.expanded()
     if cov.kind == "zero":
         return np.zeros((len(cov), 1))
     if cov.kind == "low_rank":
@@ -63,6 +64,7 @@ def shared_product(cov: Covariances, w: Array) -> Array:
 
 def bilinear(cov: Covariances, w: Array, v: Array, of_w: Known = None, of_v: Known = None) -> Array:
     """Return w'S_i v, shape (n,)."""
+    cov = cov.expanded()
     of_v = shared_product(cov, v) if of_v is None else of_v
     if cov.kind == "full":
         return of_v @ w
@@ -80,6 +82,7 @@ def spread_squared(cov: Covariances, w: Array, of_w: Known = None) -> Array:
 
 def covariance_product(cov: Covariances, w: Array, rows: Rows = None) -> Array:
     """Return S_i w for every sample, or for those in `rows`, shape (n, d)."""
+    cov = cov.expanded()
     cov = cov if rows is None else cov[rows]
     of_w = shared_product(cov, w)
     if cov.kind == "low_rank":
@@ -90,6 +93,7 @@ def covariance_product(cov: Covariances, w: Array, rows: Rows = None) -> Array:
 
 def weighted_product(cov: Covariances, a: Array, w: Array, of_w: Known = None) -> Array:
     """Return sum_i a_i S_i w, shape (d,), for coefficients `a` (n,)."""
+    cov = cov.expanded()
     if not a.any():
         return np.zeros_like(w)
     of_w = shared_product(cov, w) if of_w is None else of_w
@@ -101,6 +105,7 @@ def weighted_product(cov: Covariances, a: Array, w: Array, of_w: Known = None) -
 
 def trace(cov: Covariances) -> Array:
     """Return tr S_i, shape (n,)."""
+    cov = cov.expanded()
     ones = np.ones(cov.shape[1])
     if cov.kind == "full":
         return np.asarray(np.einsum("ijj->i", np.asarray(cov.values), dtype=np.float64))
@@ -284,7 +289,7 @@ def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
 # -- linear model --------------------------------------------------------------------------------
 def decision_function(X: Gaussians, w: Array, b: float) -> Array:
     """Return the mean of the score, w'x_i + b, shape (n,)."""
-    return X.mean @ w + b
+    return np.asarray(X.mean @ w + b)
 
 
 def decision_std(X: Gaussians, w: Array) -> Array:

@@ -35,6 +35,7 @@ def norm_spread(cov: Covariances, w: Array, norm: float = 2.0) -> tuple[Array, A
     diag(std)] for low rank with a diagonal; a full matrix has many, which only p = 2 tells not
     apart.
     """
+    cov = cov.expanded()
     if cov.kind == "full":
         if norm != 2:
             raise ValueError(

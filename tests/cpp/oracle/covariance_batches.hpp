@@ -5,6 +5,7 @@
 #include "halosvm/halosvm.hpp"
 #include "oracle/random.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -78,6 +79,41 @@ class BatchMaker {
     return batch;
   }
 
+  /// Every other value stored, the columns of each row ascending.
+  Batch sparse_diagonal(bool squared) {
+    Batch batch = begin(squared ? "sparse std" : "sparse variance");
+    std::vector<T> values;
+    std::vector<std::int32_t> columns;
+    std::vector<std::int64_t> offsets{0};
+    for (Index i = 0; i < n_; ++i) {
+      for (Index j = i % 2; j < d_ && i > 0; j += 2) {
+        values.push_back(static_cast<T>(random_.uniform(0.1, 2.0)));
+        columns.push_back(static_cast<std::int32_t>(j));
+        batch.dense[at(i)](j, j) = read(values.back(), squared);
+      }
+      offsets.push_back(static_cast<std::int64_t>(values.size()));
+    }
+    const halosvm::SparseView view(batch.keep(std::move(values)), batch.keep(std::move(columns)),
+                                   batch.keep(std::move(offsets)), n_, d_, squared);
+    batch.covariances = std::make_shared<halosvm::SparseDiagonalCovariances>(view);
+    return batch;
+  }
+
+  /// The covariances of another batch, of fewer features, in some of the columns.
+  Batch in_columns(Batch inner, std::vector<Index> columns) {
+    Batch batch = begin(inner.name + " in columns");
+    batch.storage = inner.storage;
+    for (Index i = 0; i < n_; ++i) {
+      for (std::size_t j = 0; j < columns.size(); ++j) {
+        for (std::size_t k = 0; k < columns.size(); ++k) {
+          batch.dense[at(i)](columns[j], columns[k]) = inner.dense[at(i)](static_cast<Index>(j), static_cast<Index>(k));
+        }
+      }
+    }
+    batch.covariances = std::make_shared<halosvm::ColumnsCovariances>(inner.covariances, std::move(columns), d_);
+    return batch;
+  }
+
   /// Diagonal: none, variances or standard deviations.
   enum class Extra { none, variances, stds };
 
@@ -119,6 +155,14 @@ class BatchMaker {
       out.push_back(ragged(3, extra));
     }
     out.push_back(full());
+    for (const bool squared : {false, true}) out.push_back(sparse_diagonal(squared));
+    std::vector<Index> columns;  // every other one, from the last to the first
+    for (Index j = d_ - 1; j >= 0; j -= 2) columns.push_back(j);
+    BatchMaker few(n_, static_cast<Index>(columns.size()), 7);
+    out.push_back(in_columns(few.diagonal(true), columns));
+    out.push_back(in_columns(few.ragged(3, Extra::variances), columns));
+    out.push_back(in_columns(few.low_rank(2, Extra::none), columns));
+    out.push_back(in_columns(few.full(), columns));
   }
 
  private:

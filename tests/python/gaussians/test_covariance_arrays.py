@@ -327,8 +327,8 @@ def test_data_that_are_not_real_numbers_are_a_type_error(array, message):
 
 def test_sparse_matrices_are_a_type_error_with_advice():
     sparse = pytest.importorskip("scipy.sparse").csr_array(np.eye(2))
-    with pytest.raises(TypeError, match=r"variances is sparse; pass variances.toarray\(\)"):
-        Covariances.diagonal(sparse)
+    with pytest.raises(TypeError, match=r"variance is sparse; pass variance.toarray\(\)"):
+        Covariances.isotropic(sparse, 2)
 
 
 def test_ragged_lists_are_an_error_that_names_the_argument():

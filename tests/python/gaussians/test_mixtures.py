@@ -27,7 +27,15 @@ KERNELS = {
     "poly": {"kind": "poly", "gamma": 0.3, "degree": 3, "coef0": 0.7},
     "linear": {"kind": "linear"},
 }
-CORRELATED = ("low_rank", "low_rank_diagonal", "ragged", "ragged_diagonal", "full")
+CORRELATED = (
+    "low_rank",
+    "low_rank_diagonal",
+    "ragged",
+    "ragged_diagonal",
+    "full",
+    "columns_low_rank",
+    "columns_full",
+)
 
 
 @pytest.fixture(params=KERNELS)

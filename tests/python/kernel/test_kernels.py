@@ -20,8 +20,26 @@ KERNELS = {
     "poly 3": {"kind": "poly", "gamma": GAMMAS, "degree": 3, "coef0": 0.7},
     "linear": {"kind": "linear"},
 }
-DIAGONAL_KINDS = ("zero", "isotropic", "isotropic_std", "diagonal", "diagonal_std", "half_certain")
-OTHER_KINDS = ("low_rank", "low_rank_diagonal", "ragged", "ragged_diagonal", "full")
+DIAGONAL_KINDS = (
+    "zero",
+    "isotropic",
+    "isotropic_std",
+    "diagonal",
+    "diagonal_std",
+    "half_certain",
+    "sparse_diagonal",
+    "sparse_std",
+    "columns_diagonal",
+)
+OTHER_KINDS = (
+    "low_rank",
+    "low_rank_diagonal",
+    "ragged",
+    "ragged_diagonal",
+    "full",
+    "columns_low_rank",
+    "columns_full",
+)
 POINTS = (np.linspace(-1, 1, 12).reshape(4, 3), np.linspace(0, 2, 15).reshape(5, 3) ** 2)
 
 

@@ -116,6 +116,7 @@ def exact_variance(X, Z, c, gamma):
 
 
 def variance(X, Z, c, gamma, **options):
+    X, Z = (part.replaced(covariances=part.covariances.expanded()) for part in (X, Z))
     return _core.expansion_variance(
         X.core_view(), Z.core_view(), np.atleast_2d(c), np.atleast_1d(gamma), **options
     )

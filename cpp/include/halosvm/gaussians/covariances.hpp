@@ -59,7 +59,7 @@ class Covariances {
   Index n_samples() const { return n_samples_; }
   Index n_features() const { return n_features_; }
 
-  /// "zero", "isotropic", "diagonal", "low_rank" or "full".
+  /// "zero", "isotropic", "sparse_diagonal", "diagonal", "low_rank", "full" or "columns".
   virtual const char* kind() const = 0;
 
   /// The q of the spread s_i = |F_i'w|_q. Where it is not 2, S_i w below stands for s_i times the gradient of s_i, so

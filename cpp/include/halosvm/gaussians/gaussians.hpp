@@ -3,10 +3,11 @@
 #pragma once
 
 #include "halosvm/gaussians/covariances.hpp"
-#include "halosvm/gaussians/array_view.hpp"
+#include "halosvm/gaussians/means.hpp"
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace halosvm {
 
@@ -14,16 +15,22 @@ class Gaussians {
  public:
   /// \param means n_samples x n_features. \param covariances of the same shape.
   /// \throws std::invalid_argument when the shapes differ.
-  Gaussians(const ArrayView& means, std::shared_ptr<const Covariances> covariances);
+  Gaussians(std::shared_ptr<const Means> means, std::shared_ptr<const Covariances> covariances);
+  Gaussians(const ArrayView& means, std::shared_ptr<const Covariances> covariances)
+      : Gaussians(std::make_shared<DenseMeans>(means), std::move(covariances)) {}
+  Gaussians(const SparseView& means, std::shared_ptr<const Covariances> covariances)
+      : Gaussians(std::make_shared<SparseMeans>(means), std::move(covariances)) {}
 
-  Index n_samples() const { return means_.rows(); }
-  Index n_features() const { return means_.cols(); }
-  const ArrayView& means() const { return means_; }
+  Index n_samples() const { return means_->rows(); }
+  Index n_features() const { return means_->cols(); }
+  const Means& means() const { return *means_; }
+  const std::shared_ptr<const Means>& shared_means() const { return means_; }
   const Covariances& covariances() const { return *covariances_; }
   const std::shared_ptr<const Covariances>& shared_covariances() const { return covariances_; }
 
   /// Rows of a block, 1 to 256: those that fit into 128 KiB, or up to 16 that fit into 512 KiB, so that a block stays
-  /// in the cache while it is worked on and weights are not read anew for every few rows.
+  /// in the cache while it is worked on and weights are not read anew for every few rows. Of sparse rows more, up to
+  /// 1 MiB, where all of them together would store less than one vector of all features.
   Index block_rows() const;
 
   /// Rows that a pass gives to one thread at least: a block, and enough to take longer than it takes to start a thread.
@@ -33,7 +40,7 @@ class Gaussians {
   void check(const std::string& argument, const Execution& execution) const;
 
  private:
-  ArrayView means_;
+  std::shared_ptr<const Means> means_;
   std::shared_ptr<const Covariances> covariances_;
 };
 

@@ -27,7 +27,11 @@ struct LinearModel {
 
 /// out(i, k) = w_k'x_i + b_k, the score of a certain point and the mean score of an uncertain one.
 /// \param means n_samples x n_features. \param out n_samples x n_problems.
-void decision_function(const LinearModel& model, const ArrayView& means, MatrixRef out, const Execution& execution);
+void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution);
+inline void decision_function(const LinearModel& model, const ArrayView& means, MatrixRef out,
+                              const Execution& execution) {
+  decision_function(model, DenseMeans(means), out, execution);
+}
 
 /// out(i, k) = sqrt(w_k' S_i w_k), the standard deviation of the score (spec K.8).
 /// \param out n_samples x n_problems.

@@ -2,6 +2,7 @@
 
 #include "halosvm/gaussians/covariances.hpp"
 #include "halosvm/core/check.hpp"
+#include "halosvm/gaussians/covariances/columns.hpp"
 #include "halosvm/gaussians/covariances/low_rank.hpp"
 #include "halosvm/gaussians/covariances/norm_spread.hpp"
 #include "halosvm/gaussians/covariances/scaled.hpp"
@@ -22,6 +23,9 @@ std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Cova
 std::shared_ptr<const Covariances> in_norm(std::shared_ptr<const Covariances> base, double norm) {
   check::require(norm >= 1.0, "norm", "is " + check::text(norm) + "; it must be >= 1");
   if (norm == 2.0 || base->certain()) return base;
+  if (const auto* few = dynamic_cast<const ColumnsCovariances*>(base.get())) {
+    return std::make_shared<ColumnsCovariances>(in_norm(few->inner(), norm), few->columns(), few->n_features());
+  }
   return std::make_shared<NormSpread>(std::move(base), norm);
 }
 

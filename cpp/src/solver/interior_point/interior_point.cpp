@@ -216,7 +216,7 @@ class Attempts {
       with_cones(objective);
     } else {
       const Factored factors(objective.data().covariances(), objective.execution());
-      with_cones(objective.on({objective.data().means(), factors.covariances()}));
+      with_cones(objective.on({objective.data().shared_means(), factors.covariances()}));
     }
   }
 
@@ -300,6 +300,10 @@ Result minimize_interior_point(const Objective& objective, const LinearModel& st
   check::require(supports_interior_point(*local), "loss",
                  std::string("is '") + objective.loss()->name() +
                      "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");
+  check::require(!local->data().means().sparse() || local->n_features() <= interior_point_features, "objective",
+                 "has " + std::to_string(local->n_features()) + " features of sparse means; interior points solve a " +
+                     "dense system of all features, and take up to " + std::to_string(interior_point_features) +
+                     ". Use the default or the L-BFGS solver");
   return apply(run_interior_point, *local, start, settings);
 }
 

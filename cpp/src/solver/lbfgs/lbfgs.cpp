@@ -312,8 +312,12 @@ std::vector<Index> sample_rows(const LocalObjective& objective) {
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
   // Their matrix costs m d^2 operations, at most as much as a few passes.
-  const Index m = std::min({50 * d, n / 4, std::max(60 * n / d, 4 * d)});
-  if (m < 4 * d || m < 200) return {};
+  const Means& means = objective.data().means();
+  const Index read = std::max<Index>(1, d / std::max<Index>(1, means.rows_worth_a_vector()));  // numbers of a row
+  const Index least = 4 * d;
+  if (means.sparse() && 60 * n * read / d / d < least) return {};
+  const Index m = std::min({50 * d, n / 4, std::max(60 * n / d, least)});
+  if (m < least || m < 200) return {};
   std::vector<Index> rows(static_cast<std::size_t>(m));
   std::uint64_t state = 0;
   for (Index j = 0; j < m; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
