@@ -10,12 +10,14 @@ Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`:
            `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
 After      `PlattScaling`: probabilities; `save_model`, `load_model`
+Scale      `chunks`: data larger than memory
 
 `halosvm.reference` is the same mathematics in plain NumPy.
 """
 
 from halosvm import reference, uncertainty
 from halosvm.core.config import show_config
+from halosvm.files.chunks import chunks
 from halosvm.files.model_file import load_model, save_model
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
@@ -57,6 +59,7 @@ __all__ = [
     "UncertainSVR",
     "UncertainStandardScaler",
     "calibrate_scale",
+    "chunks",
     "expected_kernel",
     "load_model",
     "median_gamma",

@@ -239,6 +239,9 @@ class Evaluation:
         coef: _Doubles,
         intercept: _Doubles,
     ) -> None: ...
+    @staticmethod
+    def zero(n_problems: int, n_features: int) -> Evaluation: ...
+    def add(self, other: Evaluation, share: float) -> None: ...
     value: _Doubles
     slope: _Doubles
     square: _Doubles
@@ -258,14 +261,14 @@ class Moments:
     variance: _Doubles
     widest: _Doubles
 
-class _Part(Protocol):
+class Part(Protocol):
     def __call__(self, W: _Doubles, b: _Doubles, floor: float, /) -> Evaluation: ...
     def moments(self) -> Moments: ...
 
 class SummedObjective:
     def __init__(
         self,
-        parts: Sequence[_Part],
+        parts: Sequence[Part],
         *,
         weights: Sequence[float],
         n_problems: int,
@@ -273,6 +276,7 @@ class SummedObjective:
         lam: float,
         loss: str = "expected_hinge",
         fit_intercept: bool = True,
+        at_origin: float | None = None,
     ) -> None: ...
     def __call__(self, W: _Doubles, b: _Doubles, floor: float = 0.0) -> Evaluation: ...
     def moments(self) -> Moments: ...

@@ -103,22 +103,29 @@ def raw_weights(
         _require_weight(classes, codes, weights, "sample_weight")
     if class_weight is None:
         return weights
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        per_class = np.bincount(codes, weights=weights, minlength=len(classes))
-        factors = per_class.sum() / (len(classes) * per_class)
-    else:
-        factors = compute_class_weight(class_weight, classes=classes, y=classes)
-        bad = np.flatnonzero(~((factors > 0) & np.isfinite(factors)))
-        if bad.size:
-            label, factor = classes.tolist()[bad[0]], factors[bad[0]]
-            raise ValueError(
-                f"class_weight of class {label!r} is {factor:g}; it must be positive and finite"
-            )
+    per_class = np.bincount(codes, weights=weights, minlength=len(classes)).astype(np.float64)
+    factors = class_factors(classes, per_class, class_weight)
     if weights is None:
         return np.asarray(factors[codes])
     scaled: Array = factors[codes] * weights
     _require_weight(classes, codes, scaled, "sample_weight times class_weight")
     return scaled
+
+
+def class_factors(
+    classes: NDArray[Any], per_class: Array, class_weight: Mapping[Any, float] | str
+) -> Array:
+    """Return the factor of each class, by its weight among the examples where that counts."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(per_class.sum() / (len(classes) * per_class))
+    factors: Array = compute_class_weight(class_weight, classes=classes, y=classes)
+    bad = np.flatnonzero(~((factors > 0) & np.isfinite(factors)))
+    if bad.size:
+        label, factor = classes.tolist()[bad[0]], factors[bad[0]]
+        raise ValueError(
+            f"class_weight of class {label!r} is {factor:g}; it must be positive and finite"
+        )
+    return factors
 
 
 def _require_weight(

@@ -11,6 +11,7 @@ import numpy as np
 
 from halosvm.checks.estimator import GaussianClassifier
 from halosvm.checks.targets import encode_labels, raw_weights
+from halosvm.files.chunks import Chunks
 from halosvm.gaussians.subspace import require_fraction, require_mean
 from halosvm.linear.error_sizes import (
     require_error_scale,
@@ -20,6 +21,7 @@ from halosvm.linear.error_sizes import (
 )
 from halosvm.linear.linear_fit import Settings, fit_linear
 from halosvm.linear.linear_model import LinearModel
+from halosvm.linear.summed_fit import fit_classes, refuse_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from halosvm.gaussians.covariances import Covariances
     from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
 
@@ -216,8 +219,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
 
     def fit(
         self,
-        X: Gaussians | ArrayLike,
-        y: ArrayLike,
+        X: Gaussians | ArrayLike | Chunks,
+        y: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -232,7 +235,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         Parameters
         ----------
         X : Gaussians or array-like of shape (n_samples, n_features)
-            Training examples, or only their means.
+            Training examples, or only their means; or `halosvm.chunks`, alone, for data larger than
+            memory.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
@@ -263,6 +267,10 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             certified, or if the objective is least at w = 0.
         """
         with self._all_or_nothing():
+            if isinstance(X, Chunks):
+                errors = {"X_std": X_std, "X_cov": X_cov, "radius": radius}
+                refuse_arguments(self, y=y, sample_weight=sample_weight, **errors)
+                return self._fit_chunks(X)
             return self._fit(X, y, X_std, X_cov, sample_weight, radius)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any, radii: Any) -> Self:
@@ -277,6 +285,17 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         weights = raw_weights(classes, codes, sample_weight, self.class_weight)
         result = fit_linear(data, classes, codes, weights, settings, self._start(classes))
         self.classes_ = classes
+        self.coef_ = result.coef
+        self.intercept_ = result.intercept
+        result.describe(self)
+        return self
+
+    def _fit_chunks(self, X: Source) -> Self:
+        Settings.of(self)
+        self._check_parameters(None)
+        self.classes_, result, summary = fit_classes(X, self, self._start)
+        self._remember_features(summary)
+        self._remember_units(summary)
         self.coef_ = result.coef
         self.intercept_ = result.intercept
         result.describe(self)

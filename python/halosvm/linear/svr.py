@@ -6,6 +6,7 @@ Gaussians and values enter, both with errors; coefficients, predictions and thei
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -15,15 +16,19 @@ from halosvm.checks.estimator import GaussianRegressor
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, refuse_where, require_finite
 from halosvm.checks.targets import weight_of_each
+from halosvm.files.chunks import Chunks
 from halosvm.linear.error_sizes import require_error_scale, with_sizes
 from halosvm.linear.linear_fit import SOLVERS, Halves, Settings, fit_residuals
 from halosvm.linear.linear_model import LinearScores
+from halosvm.linear.summed_fit import fit_values, refuse_arguments, survey_values
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
     from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.linear.linear_fit import Result
+    from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
 
@@ -166,8 +171,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     def fit(
         self,
-        X: Gaussians | ArrayLike,
-        y: ArrayLike,
+        X: Gaussians | ArrayLike | Chunks,
+        y: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -181,7 +186,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         Parameters
         ----------
         X : Gaussians or array-like of shape (n_samples, n_features)
-            Training examples, or only their means.
+            Training examples, or only their means; or `halosvm.chunks`, alone, for data larger than
+            memory.
         y : array-like of shape (n_samples,)
             Values.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
@@ -211,6 +217,10 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             certified.
         """
         with self._all_or_nothing():
+            if isinstance(X, Chunks):
+                others = {"y": y, "X_std": X_std, "X_cov": X_cov, "sample_weight": sample_weight}
+                refuse_arguments(self, **others)
+                return self._fit_chunks(X, y_std)
             return self._fit(X, y, X_std, X_cov, y_std, sample_weight)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, y_std: Any, sample_weight: Any) -> Self:
@@ -226,18 +236,41 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         scale = Scale.of(values, weights, self.delta if self.loss == "huber" else None)
         shift = scale.centre if self.fit_intercept else 0.0
 
-        # In units in which the values are of order 1; all lengths are scaled, and C with them.
-        r = (values - shift) / scale.unit
-        epsilon = self.epsilon / scale.unit if "epsilon" in self.loss else 0.0
-        shares = (self.quantile, 1.0 - self.quantile) if self.loss == "pinball" else (1.0, 1.0)
         noise = _variances(y_std, len(data), scale.unit)
-        halves = Halves(r - epsilon, r + epsilon, noise, (shares[0] * weights, shares[1] * weights))
+        halves = self._halves(scale, shift)(values, weights, noise)
         settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
         result = fit_residuals(data, halves, settings, self._start(scale.unit, shift))
+        return self._take(result, scale, shift)
+
+    def _fit_chunks(self, X: Source, y_std: Any) -> Self:
+        loss = self._checked_loss()
+        if y_std is not None and np.ndim(y_std):
+            raise ValueError("y_std must be one number where X is chunks, the same for all values")
+        rows, summary = survey_values(X, self, loss.half)
+        unit = self.delta if self.loss == "huber" else None
+        scale = Scale.of_moments(summary.centre, summary.square**0.5, unit)
+        shift = scale.centre if self.fit_intercept else 0.0
+        noise = _variances(y_std, 1, scale.unit)
+        halves = self._halves(scale, shift, None if noise is None else float(noise[0]))
+        settings = Settings.of(self, SOLVERS, loss=loss.half)
+        settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
+        result = fit_values(rows, summary, halves, settings, self._start(scale.unit, shift))
+        self._remember_features(summary)
+        self._remember_units(summary)
+        return self._take(result, scale, shift)
+
+    def _halves(self, scale: Scale, shift: float, noise: float | None = None) -> HalvesOf:
+        epsilon = self.epsilon / scale.unit if "epsilon" in self.loss else 0.0
+        return HalvesOf(shift, scale.unit, epsilon, self._shares(), noise)
+
+    def _shares(self) -> tuple[float, float]:
+        return (self.quantile, 1.0 - self.quantile) if self.loss == "pinball" else (1.0, 1.0)
+
+    def _take(self, result: Result, scale: Scale, shift: float) -> Self:
         self.coef_ = result.coef[0] * scale.unit
         self.intercept_ = float(result.intercept[0] * scale.unit + shift)
         result.describe(self)
-        self.objective_ *= sum(shares) * scale.unit**loss.degree
+        self.objective_ *= sum(self._shares()) * scale.unit ** LOSSES[self.loss].degree
         return self
 
     def predict(
@@ -307,10 +340,34 @@ class Scale(NamedTuple):
         """Return median and mean absolute deviation of the values that have a weight."""
         values = values[weights > 0]
         centre = float(np.median(values))
+        return cls.of_moments(centre, float(np.abs(values - centre).mean()), unit)
+
+    @classmethod
+    def of_moments(cls, centre: float, width: float, unit: float | None) -> Self:
+        """Return a centre, and as unit the first of unit, width and centre that can be one."""
         if unit is None:
-            widths = (np.abs(values - centre).mean(), abs(centre))
-            unit = next((float(width) for width in widths if 0 < width < np.inf), 1.0)
+            widths = (width, abs(centre))
+            unit = next((one for one in widths if 0 < one < np.inf), 1.0)
         return cls(centre, unit)
+
+
+@dataclass(frozen=True)
+class HalvesOf:
+    """Makes of values the halves of a loss, in units in which the values are of order 1."""
+
+    shift: float
+    unit: float
+    epsilon: float
+    shares: tuple[float, float]
+    variance: float | None = None  # of each value, where all have the same
+
+    def __call__(self, values: Array, weights: Array, variances: Array | None = None) -> Halves:
+        """Return the halves for values and their weights."""
+        r = (values - self.shift) / self.unit
+        if variances is None and self.variance is not None:
+            variances = np.full(len(r), self.variance)
+        both = (self.shares[0] * weights, self.shares[1] * weights)
+        return Halves(r - self.epsilon, r + self.epsilon, variances, both)
 
 
 def _variances(y_std: Any, n: int, unit: float) -> Array | None:
