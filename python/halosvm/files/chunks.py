@@ -45,6 +45,11 @@ class Chunks:
     read: Callable[[], Iterable[tuple[str, Chunk]]]
     steps: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = ()
 
+    @property
+    def n_threads(self) -> int | None:
+        """How many threads work on a chunk: all, since chunks come one after another."""
+        return None
+
     def then(self, function: Callable[..., Any], *arguments: Any) -> Chunks:
         """Return chunks that the function is applied to whenever they are read."""
         return Chunks(self.read, (*self.steps, (function, arguments)))
@@ -57,6 +62,20 @@ class Chunks:
                 for step, others in (*self.steps, (function, arguments)):
                     item = step(item, *others)
             yield item
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arguments: Any
+    ) -> Any:
+        """Return what `combine` makes of lists of function(chunk, *arguments), in their order."""
+        total: Any = None
+        for one in self.map(function, *arguments):
+            total = combine([one] if total is None else [total, one])
+        if total is None:
+            raise ValueError(
+                "there are no chunks in a later pass; source must return the same chunks, from the "
+                "first, each time"
+            )
+        return total
 
 
 def chunks(
@@ -198,7 +217,7 @@ def _read_ahead(read: Callable[[], Iterable[tuple[str, Chunk]]]) -> Iterator[tup
         while True:
             while not coming.done():
                 wait([coming], _WAIT)  # in which Ctrl-C is seen
-            with placed(number, ""):
+            with placed(number):
                 item = coming.result()
             if item is _END:
                 return
@@ -222,9 +241,9 @@ def located(place: str) -> Iterator[None]:
 
 
 @contextmanager
-def placed(number: int, place: str) -> Iterator[None]:
+def placed(number: int, place: str = "", word: str = "chunk") -> Iterator[None]:
     """Say in errors of values, and in a note to others, in which chunk they were met."""
-    at = f"chunk {number} ({place})" if place else f"chunk {number}"
+    at = f"{word} {number} ({place})" if place else f"{word} {number}"
     try:
         with located(at):
             yield

@@ -50,7 +50,7 @@ class Frozen:
         for name, value in zip(self._state, state, strict=True):
             kept = value
             if isinstance(value, np.ndarray):
-                kept = value.view()
+                kept = np.require(value, requirements=["ALIGNED"]).view()  # buffers may not be
                 kept.flags.writeable = False  # of our view, not of the array given
             object.__setattr__(self, name, kept)
         object.__setattr__(self, "_view", None)

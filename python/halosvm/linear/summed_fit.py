@@ -6,6 +6,7 @@ Out: the same result as of a fit of all chunks together, certified as that is.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -63,6 +64,10 @@ class Part:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "objectives"}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.pieces = [Piece(*map(_aligned, piece)) for piece in self.pieces]
+
     def __sizeof__(self) -> int:
         held: list[Any] = [one for piece in self.pieces for one in piece]
         held += [self.data.mean, *self.data.covariances.__getstate__()]
@@ -89,6 +94,11 @@ class Part:
             for piece in self.pieces
             if piece.weight > 0.0
         ]
+
+
+def _aligned(value: Any) -> Any:
+    """Return an array that came from elsewhere in memory that the core can look into."""
+    return np.require(value, None, "A") if isinstance(value, np.ndarray) else value
 
 
 class Evaluated(NamedTuple):
@@ -210,16 +220,10 @@ class Whole:
         return self._last[1]
 
     def _by_a_pass(self, W: Array, b: Array, floor: float) -> _core.Evaluation:
-        total = _core.Evaluation.zero(*W.shape)
-        sizes: list[int] = []
-        weight = 0.0
-        for one in self._parts.map(evaluate, W, b, floor):
-            total.add(one.evaluation, 1.0)
-            weight += one.weight
-            sizes.extend(one.sizes)
-        self._require_same(sizes)
+        total: Evaluated = self._parts.reduce(evaluate, add_up, W, b, floor)
+        self._require_same(list(total.sizes))
         mean = _core.Evaluation.zero(*W.shape)
-        mean.add(total, 1.0 / weight)
+        mean.add(total.evaluation, 1.0 / total.weight)
         return mean
 
     def _require_same(self, sizes: list[int]) -> None:
@@ -241,7 +245,7 @@ def fit_classes(
 
     `start` returns the model to begin with, if any, for given classes.
     """
-    settings = _settings(estimator)
+    settings = _settings(source, estimator)
     rows = source.then(Reader.of(estimator, values=False))
     summary = summarise(rows.map(survey, settings, False), settings.fit_intercept)
     classes, _ = encode_labels(np.repeat(summary.labels, 3))
@@ -276,14 +280,14 @@ def fit_classes(
     return classes, result, summary
 
 
-def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Summary]:
-    """Return the checked chunks of a regression, and what is known of all of them."""
-    settings = _settings(estimator, loss=loss)
+def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Summary, Settings]:
+    """Return the checked chunks of a regression, what is known of all of them, and settings."""
+    settings = _settings(source, estimator, loss=loss)
     rows = source.then(Reader.of(estimator, values=True))
     summary = summarise(rows.map(survey, settings, True), settings.fit_intercept)
     if not summary.weight:
         raise ValueError("sample_weight is zero for all examples; give one of them a weight")
-    return rows, summary
+    return rows, summary, settings
 
 
 def fit_values(
@@ -305,8 +309,10 @@ def fit_values(
     return fit_sum(whole, 1, summary.shape[1], lam, settings, start)
 
 
-def _settings(estimator: Any, **others: Any) -> Settings:
+def _settings(source: Source, estimator: Any, **others: Any) -> Settings:
     settings = Settings.of(estimator, **others)
+    if settings.n_threads is None:
+        settings = dataclasses.replace(settings, n_threads=source.n_threads)
     if settings.solver not in SOLVERS:
         raise ValueError(
             f"solver is {settings.solver!r}, which needs all rows in memory; for chunks it must be "

@@ -34,8 +34,19 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Items in a fixed order, to which functions go that can be pickled."""
 
+    @property
+    def n_threads(self) -> int | None:
+        """How many threads work on an item unless the estimator says so; None for all."""
+        ...
+
     def map(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Return function(item, *arguments) of each item, in their order."""
+        ...
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arguments: Any
+    ) -> Any:
+        """Return what `combine` makes of lists of the same, in their order."""
         ...
 
     def then(self, function: Callable[..., Any], *arguments: Any) -> Source:

@@ -246,13 +246,12 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         loss = self._checked_loss()
         if y_std is not None and np.ndim(y_std):
             raise ValueError("y_std must be one number where X is chunks, the same for all values")
-        rows, summary = survey_values(X, self, loss.half)
+        rows, summary, settings = survey_values(X, self, loss.half)
         unit = self.delta if self.loss == "huber" else None
         scale = Scale.of_moments(summary.centre, summary.square**0.5, unit)
         shift = scale.centre if self.fit_intercept else 0.0
         noise = _variances(y_std, 1, scale.unit)
         halves = self._halves(scale, shift, None if noise is None else float(noise[0]))
-        settings = Settings.of(self, SOLVERS, loss=loss.half)
         settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
         result = fit_values(rows, summary, halves, settings, self._start(scale.unit, shift))
         self._remember_features(summary)
