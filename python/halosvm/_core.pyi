@@ -338,6 +338,26 @@ def minimize_interior_point(
 ) -> Result: ...
 def sgd_row(seed: int, draw: int, n_rows: int) -> int: ...
 
+# stream
+StreamState: TypeAlias = tuple[_Doubles, _Doubles, _Doubles, _Doubles, _Doubles, float, float, int]
+
+def follow_stream(
+    data: Gaussians,
+    before: StreamState,
+    *,
+    lam: float,
+    loss: str,
+    fit_intercept: bool,
+    norm: float = 2.0,
+    codes: NDArray[np.int16] | None = None,
+    high: _Doubles | None = None,
+    low: _Doubles | None = None,
+    share_high: float = 1.0,
+    share_low: float = 1.0,
+    variances: _Doubles | None = None,
+    sample_weight: _Doubles | None = None,
+) -> StreamState: ...
+
 # linear_model
 def decision_function(
     means: NDArray[Any], coef: _Doubles, intercept: _Doubles, n_threads: int = 0

@@ -79,6 +79,33 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
     return classes, codes
 
 
+def codes_among(classes: NDArray[Any], y: NDArray[Any], then: str = "") -> NDArray[np.int16]:
+    """Return each label's place among sorted classes, of which it must be one.
+
+    `then` says in the message what the classes are those of, and what to do.
+    """
+    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    unknown = np.flatnonzero(classes[codes] != y)
+    if unknown.size:
+        row = int(unknown[0])
+        raise ValueError(f"y row {row} is {y.tolist()[row]!r}, {then or f'not one of {classes}'}")
+    return codes.astype(np.int16)
+
+
+def weights_of_part(
+    classes: NDArray[Any],
+    codes: NDArray[np.int16],
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | str | None,
+) -> Array | None:
+    """Return weights as `raw_weights` does for a part of the examples, where classes may lack."""
+    weights = None if sample_weight is None else weight_of_each(sample_weight, len(codes))
+    if class_weight is None:
+        return weights
+    factors = class_factors(classes, np.ones(len(classes)), class_weight)[codes]
+    return factors if weights is None else factors * weights
+
+
 def weighted_rows(
     classes: NDArray[Any], codes: NDArray[np.int16], sample_weight: Any
 ) -> tuple[NDArray[np.intp], Array | None]:

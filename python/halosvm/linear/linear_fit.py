@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from halosvm._core import Part
     from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.linear.residuals import Halves
 
     Array = NDArray[np.float64]
 
@@ -195,26 +196,6 @@ def hessian_product(
         return by_w[0], float(by_b[0])
 
     return product
-
-
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """A loss of residuals r = y - f as the sum of a loss of r and one of -r, spec K.3.
-
-    Attributes
-    ----------
-    high, low : ndarray of shape (n_samples,)
-        The offsets: one half is charged for what `high` - f is above 0, the other for f - `low`.
-    variances : ndarray of shape (n_samples,), or None
-        Of the targets.
-    weights : pair of ndarrays of shape (n_samples,)
-        Of each half.
-    """
-
-    high: Array
-    low: Array
-    variances: Array | None
-    weights: tuple[Array, Array]
 
 
 def fit_residuals(

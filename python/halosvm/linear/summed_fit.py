@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from halosvm import _core
-from halosvm.checks.targets import class_factors, encode_labels
+from halosvm.checks.targets import class_factors, codes_among, encode_labels
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.linear.linear_fit import (
-    Halves,
     Settings,
     fit_sum,
     lambda_of,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halosvm.linear.linear_fit import Result
+    from halosvm.linear.residuals import Halves
     from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
@@ -147,15 +147,8 @@ class Classes:
         y, weights = rows.y, rows.weights
         codes = np.zeros(len(y), np.int16)
         if len(y):
-            codes = np.searchsorted(self.classes, y).clip(max=len(self.classes) - 1)
-            unknown = np.flatnonzero(self.classes[codes] != y)
-            if unknown.size:
-                row = int(unknown[0])
-                raise ValueError(
-                    f"y row {row} is {y[row]!r}, which was no label in the first pass; a source "
-                    "must return the same chunks each time"
-                )
-            codes = codes.astype(np.int16)
+            again = "no label in the first pass; a source must return the same chunks each time"
+            codes = codes_among(self.classes, y, again)
         if self.factors is not None:
             factors = self.factors[codes]
             weights = factors if weights is None else factors * weights

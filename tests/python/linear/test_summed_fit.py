@@ -228,7 +228,7 @@ def test_chunks_that_change_between_passes_are_refused(data):
     with pytest.raises(ValueError, match="there are no chunks in a later pass"):
         UncertainSVC().fit(chunks(lambda: again))
     labels = iter([y, y + 5])
-    with pytest.raises(ValueError, match=r"chunk 0: y row 0 is .*no label in the first pass"):
+    with pytest.raises(ValueError, match=r"chunk 0: y row 0 is .*, no label in the first pass"):
         UncertainSVC().fit(chunks(lambda: [(X, next(labels))]))
 
 
