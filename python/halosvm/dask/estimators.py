@@ -18,15 +18,20 @@ class _Lazy:
 
     _local_type: ClassVar[type]
 
-    def _local(self) -> Any:
-        """Return the same model as one for data that are here."""
+    def to_local(self) -> Any:
+        """Return the same model as one of `halosvm`, for data that are here and for `save_model`.
+
+        Returns
+        -------
+        halosvm.UncertainSVC or halosvm.UncertainSVR
+        """
         model: Any = object.__new__(self._local_type)
         model.__dict__.update(self.__dict__)
         return model
 
     def _on_partitions(self, method: str, X: Any, n_columns: int, dtype: Any, **errors: Any) -> Any:
         """Return a collection like X of what the method returns for its rows."""
-        model = self._local()
+        model = self.to_local()
         errors = {name: value for name, value in errors.items() if value is not None}
         if isinstance(X, list | tuple):
             columns = [pieces(value, name) for name, value in errors.items()]

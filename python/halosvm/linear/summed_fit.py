@@ -239,7 +239,7 @@ def fit_classes(
     `start` returns the model to begin with, if any, for given classes.
     """
     settings = _settings(source, estimator)
-    rows = source.then(Reader.of(estimator, values=False))
+    rows = source.then(Reader.of(estimator, values=False, n_threads=settings.n_threads))
     summary = summarise(rows.map(survey, settings, False), settings.fit_intercept)
     classes, _ = encode_labels(np.repeat(summary.labels, 3))
     shares = [summary.shares[label] for label in classes.tolist()]
@@ -276,7 +276,7 @@ def fit_classes(
 def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Summary, Settings]:
     """Return the checked chunks of a regression, what is known of all of them, and settings."""
     settings = _settings(source, estimator, loss=loss)
-    rows = source.then(Reader.of(estimator, values=True))
+    rows = source.then(Reader.of(estimator, values=True, n_threads=settings.n_threads))
     summary = summarise(rows.map(survey, settings, True), settings.fit_intercept)
     if not summary.weight:
         raise ValueError("sample_weight is zero for all examples; give one of them a weight")

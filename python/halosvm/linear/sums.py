@@ -71,12 +71,13 @@ class Reader:
     radius: float = 1.0
     subspace: float | None = None
     subspace_mean: str = "keep"
+    n_threads: int | None = None
 
     @classmethod
-    def of(cls, estimator: Any, *, values: bool) -> Self:
-        """Return the reader for an estimator whose parameters are checked."""
+    def of(cls, estimator: Any, **others: Any) -> Self:
+        """Return the reader for an estimator whose parameters are checked, or others in place."""
         names = [one.name for one in dataclasses.fields(cls) if hasattr(estimator, one.name)]
-        return cls(values=values, **{name: getattr(estimator, name) for name in names})
+        return cls(**({name: getattr(estimator, name) for name in names} | others))
 
     def __call__(self, chunk: Any) -> Rows:
         """Return what a tuple (X, y[, sample_weight]) holds."""
@@ -94,7 +95,8 @@ class Reader:
         weights = None if sample_weight is None else weight_of_each(sample_weight, len(data))
         if len(data):
             if self.subspace is not None:
-                data = data.truncate(float(self.subspace), mean=self.subspace_mean)
+                p, mean = float(self.subspace), self.subspace_mean
+                data = data.truncate(p, mean=mean, n_threads=self.n_threads)
             data = with_sizes(data, X, self.error_scale, self.radius)
         return Rows(data, y, weights)
 

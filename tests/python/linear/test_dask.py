@@ -161,6 +161,16 @@ def test_predictions_are_lazy_and_those_of_the_local_model(client, data):
     assert clf.score(dX, dy) == clf.score(X, y)
 
 
+def test_a_model_is_saved_as_the_local_one(client, data, tmp_path):
+    dX, dy = cut((data[0], data[2]), [120])
+    clf = UncertainSVC(loss="expected_squared_hinge").fit(dX, dy)
+    local = clf.to_local()
+    assert type(local) is halosvm.UncertainSVC
+    halosvm.save_model(local, tmp_path / "model.json")
+    again = halosvm.load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.coef_, clf.coef_)
+
+
 def test_data_that_are_here_are_fitted_here(data):
     X, std, y, _ = data
     found = UncertainSVC().fit(X, y, X_std=std)

@@ -113,7 +113,8 @@ def test_parameters_that_change_the_errors_reach_each_chunk(data):
     assert_same_model(found, UncertainSVC(**options).fit(X, y), 1.0, 240)
 
 
-def test_a_pass_over_the_data_is_an_iteration(data):
+@pytest.mark.parametrize("estimator", [UncertainSVC(), UncertainSVR()])
+def test_a_pass_over_the_data_is_an_iteration(data, estimator):
     X, y = data
     passes = []
 
@@ -122,8 +123,9 @@ def test_a_pass_over_the_data_is_an_iteration(data):
         yield X[:100], y[:100]
         yield X[100:], y[100:]
 
-    clf = UncertainSVC().fit(chunks(read))
-    # One more finds labels, weights and moments, and another two may certify; w = 0 costs none.
+    clf = estimator.fit(chunks(read))
+    # One more finds labels, weights and moments, and another two may certify; the search
+    # for the best intercept of w = 0, which would be 50 or 100, costs none.
     assert len(passes) <= clf.n_iter_ + 3
 
 
