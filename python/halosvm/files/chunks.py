@@ -56,12 +56,15 @@ class Chunks:
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Return function(chunk, *arguments) of each chunk; two of them are in memory at a time."""
-        for number, (place, chunk) in enumerate(_read_ahead(self.read)):
+        number = 0
+        for held in _read_ahead(self.read):
+            place, item = held.pop()  # from here alone: the next chunk needs the memory
             with placed(number, place):
-                item: Any = chunk
                 for step, others in (*self.steps, (function, arguments)):
                     item = step(item, *others)
+            number += 1
             yield item
+            del item
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arguments: Any
@@ -207,27 +210,32 @@ def _rows_of(file: Any, some: slice) -> Any:
     return np.array(np.load(file, mmap_mode="r")[some])
 
 
-def _read_ahead(read: Callable[[], Iterable[tuple[str, Chunk]]]) -> Iterator[tuple[str, Chunk]]:
-    """Return what an iterator returns, which a thread asks for the next item meanwhile."""
+def _read_ahead(read: Callable[[], Iterable[tuple[str, Chunk]]]) -> Iterator[list[Any]]:
+    """Return what an iterator returns, each in a list, to be taken from there.
+
+    A thread asks for the next item meanwhile.
+    """
     iterator = iter(read())
     pool = ThreadPoolExecutor(1, thread_name_prefix="halosvm-chunks")
+    number, done = 0, False
     try:
-        number = 0
-        coming = pool.submit(next, iterator, _END)
-        while True:
+        while not done:
+            coming = pool.submit(next, iterator, _END)
+            if number:
+                yield held
             while not coming.done():
                 wait([coming], _WAIT)  # in which Ctrl-C is seen
             with placed(number):
-                item = coming.result()
-            if item is _END:
-                return
+                held = [coming.result()]
+            del coming
+            done = held[0] is _END
             number += 1
-            coming = pool.submit(next, iterator, _END)
-            yield item
     finally:
-        if hasattr(iterator, "close"):
+        if not done and hasattr(iterator, "close"):
             pool.submit(iterator.close)  # in the thread that may be using it
-        pool.shutdown(wait=False)
+        # A thread that has not ended keeps memory, which the next pass would take anew; but who
+        # interrupts does not wait for a chunk.
+        pool.shutdown(wait=done)
 
 
 @contextmanager
