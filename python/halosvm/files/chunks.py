@@ -56,13 +56,11 @@ class Chunks:
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Return function(chunk, *arguments) of each chunk; two of them are in memory at a time."""
-        number = 0
-        for held in _read_ahead(self.read):
+        for number, held in enumerate(_read_ahead(self.read)):
             place, item = held.pop()  # from here alone: the next chunk needs the memory
             with placed(number, place):
                 for step, others in (*self.steps, (function, arguments)):
                     item = step(item, *others)
-            number += 1
             yield item
             del item
 
@@ -217,11 +215,12 @@ def _read_ahead(read: Callable[[], Iterable[tuple[str, Chunk]]]) -> Iterator[lis
     """
     iterator = iter(read())
     pool = ThreadPoolExecutor(1, thread_name_prefix="halosvm-chunks")
+    held: list[Any] = []
     number, done = 0, False
     try:
         while not done:
             coming = pool.submit(next, iterator, _END)
-            if number:
+            if held:
                 yield held
             while not coming.done():
                 wait([coming], _WAIT)  # in which Ctrl-C is seen
