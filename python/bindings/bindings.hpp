@@ -30,6 +30,7 @@ void bind_loss(py::module_& module);
 void bind_normal(py::module_& module);
 void bind_objective(py::module_& module);
 void bind_solver(py::module_& module);
+void bind_stream(py::module_& module);
 void bind_subspace(py::module_& module);
 void bind_summed_objective(py::module_& module);
 

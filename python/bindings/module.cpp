@@ -1,4 +1,4 @@
-// ArrayView of contents of halosvm._core, compiled as halosvm._core_<isa> once for each instruction set.
+// Table of contents of halosvm._core, compiled as halosvm._core_<isa> once for each instruction set.
 
 #include "bindings.hpp"
 
@@ -15,6 +15,7 @@ PYBIND11_MODULE(HALOSVM_MODULE, module, pybind11::mod_gil_not_used()) {
   bind_kernel(module);
   bind_objective(module);
   bind_solver(module);
+  bind_stream(module);
   bind_linear_model(module);
   bind_calibration(module);
   bind_config(module);

@@ -4,6 +4,8 @@
 
 #include "objective.hpp"
 
+#include <optional>
+
 namespace halosvm::bindings {
 namespace {
 
@@ -59,11 +61,12 @@ SummedObjective::Part make_part(const py::object& part, double weight) {
 }
 
 PySummedObjective make_sum(const std::vector<py::object>& parts, const std::vector<double>& weights, Index n_problems,
-                           Index n_features, double lam, const std::string& loss, bool fit_intercept) {
+                           Index n_features, double lam, const std::string& loss, bool fit_intercept,
+                           const std::optional<double>& at_origin) {
   check::same_size("weights", static_cast<Index>(weights.size()), "parts", static_cast<Index>(parts.size()), "entries");
   std::vector<SummedObjective::Part> all;
   for (std::size_t i = 0; i < parts.size(); ++i) all.push_back(make_part(parts[i], weights[i]));
-  return {SummedObjective(std::move(all), n_problems, n_features, lam, make_loss(loss), fit_intercept)};
+  return {SummedObjective(std::move(all), n_problems, n_features, lam, make_loss(loss), fit_intercept, at_origin)};
 }
 
 }  // namespace
@@ -73,6 +76,10 @@ void bind_summed_objective(py::module_& module) {
       .def(py::init(&make_evaluation), py::kw_only(), py::arg("value"), py::arg("slope"), py::arg("square"),
            py::arg("dual"), py::arg("dual_positive"), py::arg("dual_size"), py::arg("curvature"), py::arg("coef"),
            py::arg("intercept"))
+      .def_static(
+          "zero", [](Index n_problems, Index n_features) { return Evaluation(n_problems, n_features); },
+          py::arg("n_problems"), py::arg("n_features"))
+      .def("add", &Evaluation::add, py::arg("other"), py::arg("share"))
       .def_readonly("value", &Evaluation::value)
       .def_readonly("slope", &Evaluation::slope)
       .def_readonly("square", &Evaluation::square)
@@ -102,7 +109,8 @@ void bind_summed_objective(py::module_& module) {
   py::class_<PySummedObjective> sum(module, "SummedObjective", "A sum of objectives, each of them a Python callable.");
   bind_part(sum);
   sum.def(py::init(&make_sum), py::arg("parts"), py::kw_only(), py::arg("weights"), py::arg("n_problems"),
-          py::arg("n_features"), py::arg("lam"), py::arg("loss") = "expected_hinge", py::arg("fit_intercept") = true);
+          py::arg("n_features"), py::arg("lam"), py::arg("loss") = "expected_hinge", py::arg("fit_intercept") = true,
+          py::arg("at_origin") = py::none());
 }
 
 }  // namespace halosvm::bindings

@@ -11,6 +11,7 @@ Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`:
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
 After      `UncertainCalibratedClassifier`, `PlattScaling`: probabilities
            `save_model`, `load_model`
+Scale      `chunks`: data larger than memory
 
 `halosvm.reference` is the same mathematics in plain NumPy.
 """
@@ -19,6 +20,7 @@ from halosvm import reference, uncertainty
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.calibration.platt import PlattScaling
 from halosvm.core.config import show_config
+from halosvm.files.chunks import chunks
 from halosvm.files.model_file import load_model, save_model
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
@@ -60,6 +62,7 @@ __all__ = [
     "UncertainSVR",
     "UncertainStandardScaler",
     "calibrate_scale",
+    "chunks",
     "expected_kernel",
     "load_model",
     "median_gamma",

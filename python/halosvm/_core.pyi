@@ -243,6 +243,9 @@ class Evaluation:
         coef: _Doubles,
         intercept: _Doubles,
     ) -> None: ...
+    @staticmethod
+    def zero(n_problems: int, n_features: int) -> Evaluation: ...
+    def add(self, other: Evaluation, share: float) -> None: ...
     value: _Doubles
     slope: _Doubles
     square: _Doubles
@@ -262,14 +265,14 @@ class Moments:
     variance: _Doubles
     widest: _Doubles
 
-class _Part(Protocol):
+class Part(Protocol):
     def __call__(self, W: _Doubles, b: _Doubles, floor: float, /) -> Evaluation: ...
     def moments(self) -> Moments: ...
 
 class SummedObjective:
     def __init__(
         self,
-        parts: Sequence[_Part],
+        parts: Sequence[Part],
         *,
         weights: Sequence[float],
         n_problems: int,
@@ -277,6 +280,7 @@ class SummedObjective:
         lam: float,
         loss: str = "expected_hinge",
         fit_intercept: bool = True,
+        at_origin: float | None = None,
     ) -> None: ...
     def __call__(self, W: _Doubles, b: _Doubles, floor: float = 0.0) -> Evaluation: ...
     def moments(self) -> Moments: ...
@@ -337,6 +341,26 @@ def minimize_interior_point(
     report: Callable[[int, float, float], None] | None = None,
 ) -> Result: ...
 def sgd_row(seed: int, draw: int, n_rows: int) -> int: ...
+
+# stream
+StreamState: TypeAlias = tuple[_Doubles, _Doubles, _Doubles, _Doubles, _Doubles, float, float, int]
+
+def follow_stream(
+    data: Gaussians,
+    before: StreamState,
+    *,
+    lam: float,
+    loss: str,
+    fit_intercept: bool,
+    norm: float = 2.0,
+    codes: NDArray[np.int16] | None = None,
+    high: _Doubles | None = None,
+    low: _Doubles | None = None,
+    share_high: float = 1.0,
+    share_low: float = 1.0,
+    variances: _Doubles | None = None,
+    sample_weight: _Doubles | None = None,
+) -> StreamState: ...
 
 # linear_model
 def decision_function(

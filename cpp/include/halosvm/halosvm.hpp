@@ -25,6 +25,7 @@
 #include "halosvm/objective/local_objective.hpp"
 #include "halosvm/objective/summed_objective.hpp"
 #include "halosvm/solver/solver.hpp"
+#include "halosvm/solver/stream.hpp"
 #include "halosvm/solver/interior_point.hpp"
 #include "halosvm/solver/lbfgs.hpp"
 #include "halosvm/solver/sgd.hpp"

@@ -79,6 +79,33 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
     return classes, codes
 
 
+def codes_among(classes: NDArray[Any], y: NDArray[Any], then: str = "") -> NDArray[np.int16]:
+    """Return each label's place among sorted classes, of which it must be one.
+
+    `then` says in the message what the classes are those of, and what to do.
+    """
+    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    unknown = np.flatnonzero(classes[codes] != y)
+    if unknown.size:
+        row = int(unknown[0])
+        raise ValueError(f"y row {row} is {y.tolist()[row]!r}, {then or f'not one of {classes}'}")
+    return codes.astype(np.int16)
+
+
+def weights_of_part(
+    classes: NDArray[Any],
+    codes: NDArray[np.int16],
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | str | None,
+) -> Array | None:
+    """Return weights as `raw_weights` does for a part of the examples, where classes may lack."""
+    weights = None if sample_weight is None else weight_of_each(sample_weight, len(codes))
+    if class_weight is None:
+        return weights
+    factors = class_factors(classes, np.ones(len(classes)), class_weight)[codes]
+    return factors if weights is None else factors * weights
+
+
 def weighted_rows(
     classes: NDArray[Any], codes: NDArray[np.int16], sample_weight: Any
 ) -> tuple[NDArray[np.intp], Array | None]:
@@ -103,22 +130,29 @@ def raw_weights(
         _require_weight(classes, codes, weights, "sample_weight")
     if class_weight is None:
         return weights
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        per_class = np.bincount(codes, weights=weights, minlength=len(classes))
-        factors = per_class.sum() / (len(classes) * per_class)
-    else:
-        factors = compute_class_weight(class_weight, classes=classes, y=classes)
-        bad = np.flatnonzero(~((factors > 0) & np.isfinite(factors)))
-        if bad.size:
-            label, factor = classes.tolist()[bad[0]], factors[bad[0]]
-            raise ValueError(
-                f"class_weight of class {label!r} is {factor:g}; it must be positive and finite"
-            )
+    per_class = np.bincount(codes, weights=weights, minlength=len(classes)).astype(np.float64)
+    factors = class_factors(classes, per_class, class_weight)
     if weights is None:
         return np.asarray(factors[codes])
     scaled: Array = factors[codes] * weights
     _require_weight(classes, codes, scaled, "sample_weight times class_weight")
     return scaled
+
+
+def class_factors(
+    classes: NDArray[Any], per_class: Array, class_weight: Mapping[Any, float] | str
+) -> Array:
+    """Return the factor of each class, by its weight among the examples where that counts."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(per_class.sum() / (len(classes) * per_class))
+    factors: Array = compute_class_weight(class_weight, classes=classes, y=classes)
+    bad = np.flatnonzero(~((factors > 0) & np.isfinite(factors)))
+    if bad.size:
+        label, factor = classes.tolist()[bad[0]], factors[bad[0]]
+        raise ValueError(
+            f"class_weight of class {label!r} is {factor:g}; it must be positive and finite"
+        )
+    return factors
 
 
 def _require_weight(

@@ -51,7 +51,7 @@ class Frozen:
         for name, value in zip(self._state, state, strict=True):
             kept = value
             if isinstance(value, np.ndarray):
-                kept = value.view()
+                kept = np.require(value, requirements=["ALIGNED"]).view()  # buffers may not be
                 kept.flags.writeable = False  # of our view, not of the array given
             elif sparse.issparse(value):
                 kept = reading.frozen_csr(value, value.data)

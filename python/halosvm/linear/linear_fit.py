@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halosvm._core import Part
     from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.linear.residuals import Halves
 
     Array = NDArray[np.float64]
 
@@ -168,7 +170,7 @@ def fit_linear(
     """
     n_problems = 1 if len(classes) == 2 else len(classes)
     lam = _lambda_of(settings.C, len(data), weights)
-    objective = _objective(data, codes, n_problems, weights, lam, settings)
+    objective = make_objective(data, codes, n_problems, weights, lam, settings)
     result = _minimize(objective, n_problems, data.shape[1], settings, start, restarts)
     _complain(result, settings.tol, _least_at_zero(result, classes))
     return result
@@ -186,7 +188,7 @@ def hessian_product(
     It takes and returns what belongs to the coefficients and to the intercept.
     """
     lam = _lambda_of(settings.C, len(data), weights)
-    objective = _objective(data, codes, 1, weights, lam, settings)
+    objective = make_objective(data, codes, 1, weights, lam, settings)
     W, b = model[0][np.newaxis], np.array([model[1]])
 
     def product(v: Array, v0: float) -> tuple[Array, float]:
@@ -194,26 +196,6 @@ def hessian_product(
         return by_w[0], float(by_b[0])
 
     return product
-
-
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """A loss of residuals r = y - f as the sum of a loss of r and one of -r, spec K.3.
-
-    Attributes
-    ----------
-    high, low : ndarray of shape (n_samples,)
-        The offsets: one half is charged for what `high` - f is above 0, the other for f - `low`.
-    variances : ndarray of shape (n_samples,), or None
-        Of the targets.
-    weights : pair of ndarrays of shape (n_samples,)
-        Of each half.
-    """
-
-    high: Array
-    low: Array
-    variances: Array | None
-    weights: tuple[Array, Array]
 
 
 def fit_residuals(
@@ -230,7 +212,7 @@ def fit_residuals(
     variances = None if halves.variances is None else np.tile(halves.variances, 2)
     lam = _lambda_of(settings.C, 2 * n, weights)
     offsets = np.concatenate([halves.high, -halves.low])
-    objective = _objective(
+    objective = make_objective(
         twice, codes, 1, weights, lam, settings, offsets=offsets, variances=variances
     )
     result = _minimize(objective, 1, data.shape[1], settings, start)
@@ -238,7 +220,7 @@ def fit_residuals(
     return result
 
 
-def _objective(
+def make_objective(
     data: Gaussians,
     codes: NDArray[np.int16],
     n_problems: int,
@@ -247,7 +229,10 @@ def _objective(
     settings: Settings,
     offsets: Array | None = None,
     variances: Array | None = None,
+    *,
+    is_part: bool = False,
 ) -> _core.Objective:
+    """Return the objective of examples, or of a part of them, where a class may be missing."""
     return _core.Objective(
         data.core_view(),
         codes,
@@ -257,14 +242,52 @@ def _objective(
         loss=settings.loss,
         fit_intercept=settings.fit_intercept,
         n_threads=thread_count(settings.n_threads),
+        is_part=is_part,
         offsets=offsets,
         variances=variances,
         norm=float(settings.norm),
     )
 
 
+def fit_sum(
+    whole: Part,
+    n_problems: int,
+    n_features: int,
+    lam: float,
+    settings: Settings,
+    start: tuple[Array, Array] | None,
+    classes: NDArray[Any] | None = None,
+) -> Result:
+    """Fit linear models to examples that are elsewhere; everything is as in `fit_linear`.
+
+    Parameters
+    ----------
+    whole : callable
+        Value and gradient of all examples, (W, b, floor) -> Evaluation, with their `moments()`.
+    classes : ndarray of shape (n_classes,), optional
+        The labels; without, targets are values.
+    """
+    at_origin = None
+    if classes is None:
+        zero = whole(np.zeros((1, n_features)), np.zeros(1), 0.0)
+        at_origin = float(zero.value[0])
+    objective = _core.SummedObjective(
+        [whole],
+        weights=[1.0],
+        n_problems=n_problems,
+        n_features=n_features,
+        lam=lam,
+        loss=settings.loss,
+        fit_intercept=settings.fit_intercept,
+        at_origin=at_origin,
+    )
+    result = _minimize(objective, n_problems, n_features, settings, start)
+    _complain(result, settings.tol, "" if classes is None else _least_at_zero(result, classes))
+    return result
+
+
 def _minimize(
-    objective: _core.Objective,
+    objective: _core.Objective | _core.SummedObjective,
     n_problems: int,
     n_features: int,
     settings: Settings,
@@ -295,6 +318,11 @@ def _lambda_of(C: float, n_samples: int, weights: Array | None) -> float:
     """Return the papers' lambda, 1 / (C sum(c))."""
     with np.errstate(over="ignore"):
         total = float(n_samples) if weights is None else float(weights.sum())
+    return lambda_of(C, total)
+
+
+def lambda_of(C: float, total: float) -> float:
+    """Return the papers' lambda for weights of that sum."""
     if not 0.0 < total < np.inf:
         raise ValueError(f"sample_weight sums to {total:g}; the sum must be positive and finite")
     lam = 1.0 / total / float(C)
@@ -307,10 +335,13 @@ def _lambda_of(C: float, n_samples: int, weights: Array | None) -> float:
 
 
 def _run(
-    objective: _core.Objective, coef: Array, intercept: Array, settings: Settings
+    objective: _core.Objective | _core.SummedObjective,
+    coef: Array,
+    intercept: Array,
+    settings: Settings,
 ) -> _core.Result:
     report = _print_progress if settings.verbose else None
-    if settings.solver in STOCHASTIC_SOLVERS:
+    if settings.solver in STOCHASTIC_SOLVERS and isinstance(objective, _core.Objective):
         seed = check_random_state(settings.random_state).randint(np.iinfo(np.int32).max)
         return _core.minimize_sgd(
             objective,

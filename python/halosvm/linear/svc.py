@@ -8,9 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
-from halosvm.checks.estimator import GaussianClassifier
-from halosvm.checks.targets import encode_labels, raw_weights
+from halosvm.checks.estimator import GaussianClassifier, read_targets
+from halosvm.checks.targets import (
+    codes_among,
+    encode_labels,
+    raw_weights,
+    read_labels,
+    weights_of_part,
+)
+from halosvm.files.chunks import Chunks
 from halosvm.gaussians.subspace import require_fraction, require_mean
 from halosvm.linear.error_sizes import (
     require_error_scale,
@@ -20,6 +28,8 @@ from halosvm.linear.error_sizes import (
 )
 from halosvm.linear.linear_fit import Settings, fit_linear
 from halosvm.linear.linear_model import LinearModel
+from halosvm.linear.stream import Stream, can_follow_streams
+from halosvm.linear.summed_fit import fit_classes, refuse_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
 
     from halosvm.gaussians.covariances import Covariances
     from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
 
@@ -223,8 +234,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
 
     def fit(
         self,
-        X: Gaussians | ArrayLike,
-        y: ArrayLike,
+        X: Gaussians | ArrayLike | Chunks,
+        y: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -239,7 +250,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         Parameters
         ----------
         X : Gaussians, or array-like or sparse array of shape (n_samples, n_features)
-            Training examples, or only their means.
+            Training examples, or only their means; or `halosvm.chunks`, alone, for data larger than
+            memory.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
@@ -270,16 +282,18 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             certified, or if the objective is least at w = 0.
         """
         with self._all_or_nothing():
+            self.__dict__.pop("_stream", None)
+            if isinstance(X, Chunks):
+                errors = {"X_std": X_std, "X_cov": X_cov, "radius": radius}
+                refuse_arguments(self, y=y, sample_weight=sample_weight, **errors)
+                return self._fit_chunks(X)
             return self._fit(X, y, X_std, X_cov, sample_weight, radius)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any, radii: Any) -> Self:
         settings = Settings.of(self)
         self._check_parameters(radii)
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
-        if self.subspace is not None:
-            p, mean = float(self.subspace), self.subspace_mean
-            data = data.truncate(p, mean=mean, n_threads=self.n_threads)
-        data = with_sizes(data, X, self.error_scale, self.radius, radii)
+        data = self._sized(data, X, radii)
         classes, codes = encode_labels(y)
         weights = raw_weights(classes, codes, sample_weight, self.class_weight)
         result = fit_linear(data, classes, codes, weights, settings, self._start(classes))
@@ -288,6 +302,93 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         self.intercept_ = result.intercept
         result.describe(self)
         return self
+
+    def _fit_chunks(self, X: Source) -> Self:
+        Settings.of(self)
+        self._check_parameters(None)
+        self.classes_, result, summary = fit_classes(X, self, self._start)
+        self._remember_features(summary)
+        self._remember_units(summary)
+        self.coef_ = result.coef
+        self.intercept_ = result.intercept
+        result.describe(self)
+        return self
+
+    @available_if(can_follow_streams)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_total: float = 10_000,
+    ) -> Self:
+        """Go on with one step of averaged gradient descent for each example, in their order.
+
+        A stream is read once, in calls of any length: where calls end changes not one bit, and an
+        estimator that is pickled in between goes on with the same bits. After `fit` the walk begins
+        at its model. Features should be of order 1. `solver`, `tol`, `max_iter`, `batch_size` and
+        `averaging` are without effect, and no bound is known: `suboptimality_` is infinite.
+
+        Parameters
+        ----------
+        X, X_std, X_cov, sample_weight
+            Examples as in `fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,)
+            All labels of the stream; needed in the first call.
+        n_total : float, default=10000
+            The number of examples, or sum of their weights, that `C` is meant for: lambda is
+            1 / (C n_total), in all calls the same. With the length of the stream, if it is known,
+            the objective is that of `fit` to all of it; the default makes lambda, for C = 1, the
+            1e-4 of scikit-learn's `SGDClassifier`.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            settings = Settings.of(self)
+            self._check_parameters(None)
+            first = not hasattr(self, "coef_")
+            if first:
+                if classes is None:
+                    raise ValueError("classes must be passed on the first call to partial_fit")
+                data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
+                self.classes_ = encode_labels(np.repeat(np.unique(np.asarray(classes)), 3))[0]
+            else:
+                y, sample_weight = read_targets(X, y, sample_weight)
+                data = self._read_data(X, X_std, X_cov)
+                y = read_labels(y, len(data))
+                if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                    raise ValueError(
+                        f"classes is {classes!r}, but the model has the classes {self.classes_}"
+                    )
+            data = self._sized(data, X)
+            codes = codes_among(self.classes_, y)
+            weights = weights_of_part(self.classes_, codes, sample_weight, self.class_weight)
+            stream = self.__dict__.get("_stream")
+            if stream is None:
+                k = 1 if len(self.classes_) == 2 else len(self.classes_)
+                zero = (np.zeros((k, data.shape[1])), np.zeros(k))
+                start = zero if first else (self.coef_, self.intercept_)
+                stream = Stream.at(*start, settings, n_total)
+            stream.require_same(settings, n_total)
+            self._stream = stream.follow(data, weights, codes=codes)
+            self.coef_, self.intercept_ = self._stream.model
+            self._stream.describe(self)
+            return self
+
+    def _sized(self, data: Gaussians, X: Any, radii: Any = None) -> Gaussians:
+        """Return the examples with the errors that the loss is to see."""
+        if self.subspace is not None:
+            p, mean = float(self.subspace), self.subspace_mean
+            data = data.truncate(p, mean=mean, n_threads=self.n_threads)
+        return with_sizes(data, X, self.error_scale, self.radius, radii)
 
     def _check_parameters(self, radii: Any) -> None:
         require_error_scale(self.error_scale)

@@ -6,42 +6,32 @@ Gaussians and values enter, both with errors; coefficients, predictions and thei
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.checks.estimator import GaussianRegressor
+from halosvm.checks.estimator import GaussianRegressor, read_targets
 from halosvm.checks.parameters import require_number
-from halosvm.checks.reading import as_float_array, refuse_where, require_finite
+from halosvm.checks.reading import as_float_array, require_finite
 from halosvm.checks.targets import weight_of_each
+from halosvm.files.chunks import Chunks
 from halosvm.linear.error_sizes import require_error_scale, with_sizes
-from halosvm.linear.linear_fit import SOLVERS, Halves, Settings, fit_residuals
+from halosvm.linear.linear_fit import SOLVERS, Settings, fit_residuals
 from halosvm.linear.linear_model import LinearScores
+from halosvm.linear.residuals import LOSSES, HalvesOf, ResidualLoss, Scale, variances_of
+from halosvm.linear.stream import Stream
+from halosvm.linear.summed_fit import fit_values, refuse_arguments, survey_values
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
     from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.linear.linear_fit import Result
+    from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
-
-
-class _Loss(NamedTuple):
-    """A loss of residuals as two halves of a loss of margin deficits, spec K.3."""
-
-    half: str  # the name of the core's loss
-    degree: int  # loss(t r) = t^degree loss(r), where all lengths grow
-
-
-LOSSES = {
-    "epsilon_insensitive": _Loss("expected_hinge", 1),
-    "squared_epsilon_insensitive": _Loss("expected_squared_hinge", 2),
-    "huber": _Loss("expected_huber_hinge", 2),
-    "pinball": _Loss("expected_hinge", 1),
-    "squared_error": _Loss("expected_squared_hinge", 2),
-}
 
 
 class UncertainSVR(GaussianRegressor, LinearScores):
@@ -133,6 +123,9 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     _takes_sparse = True
 
+    coef_: Array
+    intercept_: float
+
     def __init__(
         self,
         C: float = 1.0,
@@ -168,8 +161,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     def fit(
         self,
-        X: Gaussians | ArrayLike,
-        y: ArrayLike,
+        X: Gaussians | ArrayLike | Chunks,
+        y: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -183,7 +176,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         Parameters
         ----------
         X : Gaussians, or array-like or sparse array of shape (n_samples, n_features)
-            Training examples, or only their means.
+            Training examples, or only their means; or `halosvm.chunks`, alone, for data larger than
+            memory.
         y : array-like of shape (n_samples,)
             Values.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
@@ -213,6 +207,11 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             certified.
         """
         with self._all_or_nothing():
+            self.__dict__.pop("_stream", None)
+            if isinstance(X, Chunks):
+                others = {"y": y, "X_std": X_std, "X_cov": X_cov, "sample_weight": sample_weight}
+                refuse_arguments(self, **others)
+                return self._fit_chunks(X, y_std)
             return self._fit(X, y, X_std, X_cov, y_std, sample_weight)
 
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, y_std: Any, sample_weight: Any) -> Self:
@@ -228,18 +227,93 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         scale = Scale.of(values, weights, self.delta if self.loss == "huber" else None)
         shift = scale.centre if self.fit_intercept else 0.0
 
-        # In units in which the values are of order 1; all lengths are scaled, and C with them.
-        r = (values - shift) / scale.unit
-        epsilon = self.epsilon / scale.unit if "epsilon" in self.loss else 0.0
-        shares = (self.quantile, 1.0 - self.quantile) if self.loss == "pinball" else (1.0, 1.0)
-        noise = _variances(y_std, len(data), scale.unit)
-        halves = Halves(r - epsilon, r + epsilon, noise, (shares[0] * weights, shares[1] * weights))
+        noise = variances_of(y_std, len(data), scale.unit)
+        halves = self._halves(scale, shift)(values, weights, noise)
         settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
         result = fit_residuals(data, halves, settings, self._start(scale.unit, shift))
+        return self._take(result, scale, shift)
+
+    def partial_fit(
+        self,
+        X: Gaussians | ArrayLike,
+        y: ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        y_std: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_total: float = 10_000,
+    ) -> Self:
+        """Go on with one step of averaged gradient descent for each example, in their order.
+
+        Everything is as in `UncertainSVC.partial_fit`, and values should be of order 1, too.
+
+        Parameters
+        ----------
+        X, y, X_std, X_cov, y_std, sample_weight
+            Examples as in `fit`.
+        n_total : float, default=10000
+            The number of examples that `C` is meant for, in all calls the same.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            settings = Settings.of(self, SOLVERS, loss=self._checked_loss().half)
+            first = not hasattr(self, "coef_")
+            if first:
+                data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
+            else:
+                y, sample_weight = read_targets(X, y, sample_weight)
+                data = self._read_data(X, X_std, X_cov)
+            data = with_sizes(data, X, self.error_scale)
+            values = as_float_array(y, "y", len(data)).astype(np.float64)
+            require_finite(values, "y")
+            weights = weight_of_each(sample_weight, len(data))
+            noise = variances_of(y_std, len(data), 1.0)
+            halves = self._halves(Scale(0.0, 1.0), 0.0)(values, weights, noise)
+            stream = self.__dict__.get("_stream")
+            if stream is None:
+                start = (np.zeros((1, data.shape[1])), np.zeros(1))
+                if not first:
+                    start = (self.coef_[None], np.array([self.intercept_]))
+                stream = Stream.at(*start, settings, n_total)
+            stream.require_same(settings, n_total)
+            self._stream = stream.follow(data, weights, halves=halves, shares=self._shares())
+            coef, intercept = self._stream.model
+            self.coef_, self.intercept_ = coef[0], float(intercept[0])
+            self._stream.describe(self)
+            return self
+
+    def _fit_chunks(self, X: Source, y_std: Any) -> Self:
+        loss = self._checked_loss()
+        if y_std is not None and np.ndim(y_std):
+            raise ValueError("y_std must be one number where X is chunks, the same for all values")
+        rows, summary, settings = survey_values(X, self, loss.half)
+        unit = self.delta if self.loss == "huber" else None
+        scale = Scale.of_moments(summary.centre, summary.square**0.5, unit)
+        shift = scale.centre if self.fit_intercept else 0.0
+        noise = variances_of(y_std, 1, scale.unit)
+        halves = self._halves(scale, shift, None if noise is None else float(noise[0]))
+        settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
+        result = fit_values(rows, summary, halves, settings, self._start(scale.unit, shift))
+        self._remember_features(summary)
+        self._remember_units(summary)
+        return self._take(result, scale, shift)
+
+    def _halves(self, scale: Scale, shift: float, noise: float | None = None) -> HalvesOf:
+        epsilon = self.epsilon / scale.unit if "epsilon" in self.loss else 0.0
+        return HalvesOf(shift, scale.unit, epsilon, self._shares(), noise)
+
+    def _shares(self) -> tuple[float, float]:
+        return (self.quantile, 1.0 - self.quantile) if self.loss == "pinball" else (1.0, 1.0)
+
+    def _take(self, result: Result, scale: Scale, shift: float) -> Self:
         self.coef_ = result.coef[0] * scale.unit
         self.intercept_ = float(result.intercept[0] * scale.unit + shift)
         result.describe(self)
-        self.objective_ *= sum(shares) * scale.unit**loss.degree
+        self.objective_ *= sum(self._shares()) * scale.unit ** LOSSES[self.loss].degree
         return self
 
     def predict(
@@ -278,7 +352,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         values: Array = self._scores(X, self.coef_[None], np.array([self.intercept_]))[:, 0]
         return values
 
-    def _checked_loss(self) -> _Loss:
+    def _checked_loss(self) -> ResidualLoss:
         if not isinstance(self.loss, str) or self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}")
         require_number(self.epsilon, "epsilon", or_zero=True)
@@ -296,34 +370,3 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         return self.coef_[None] / unit, np.array([(self.intercept_ - shift) / unit])
-
-
-class Scale(NamedTuple):
-    """Where values are and how wide they spread: what solvers take for 0 and for 1."""
-
-    centre: float
-    unit: float
-
-    @classmethod
-    def of(cls, values: Array, weights: Array, unit: float | None) -> Self:
-        """Return median and mean absolute deviation of the values that have a weight."""
-        values = values[weights > 0]
-        centre = float(np.median(values))
-        if unit is None:
-            widths = (np.abs(values - centre).mean(), abs(centre))
-            unit = next((float(width) for width in widths if 0 < width < np.inf), 1.0)
-        return cls(centre, unit)
-
-
-def _variances(y_std: Any, n: int, unit: float) -> Array | None:
-    """Return the variances of the values, or None if they are certain."""
-    if y_std is None:
-        return None
-    std = as_float_array(y_std, "y_std")
-    if std.ndim == 0:
-        std = np.full(n, std)
-    std = as_float_array(std, "y_std", n)
-    require_finite(std, "y_std")
-    refuse_where(~(std >= 0), "y_std", "a standard deviation must be >= 0", std)
-    variances = np.asarray(std / unit, dtype=np.float64) ** 2
-    return variances if variances.any() else None

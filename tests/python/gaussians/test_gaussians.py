@@ -605,3 +605,20 @@ def test_as_gaussians_compares_columns_with_known_feature_names():
         as_gaussians(means(), X_std=std, labels=Labels(names))
     X = as_gaussians(means(), X_std=Frame(std_table, names), labels=Labels(names))
     assert list(X.feature_names) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("offset", [0, 1, 4])
+def test_gaussians_from_buffers_that_are_not_aligned_are_of_use(offset):
+    # As they come from a network, where a buffer begins in the middle of a message.
+    X = Gaussians(np.arange(12.0).reshape(6, 2), std=np.arange(12.0).reshape(6, 2))
+    buffers = []
+    data = pickle.dumps(X, protocol=5, buffer_callback=buffers.append)
+    moved = []
+    for buffer in buffers:
+        message = bytearray(offset + buffer.raw().nbytes)
+        message[offset:] = buffer.raw()
+        moved.append(memoryview(message)[offset:])
+    other = pickle.loads(data, buffers=moved)
+    assert other.core_view().n_samples == 6
+    np.testing.assert_array_equal(other.mean, X.mean)
+    np.testing.assert_array_equal(other.covariances.to_full(), X.covariances.to_full())

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace halosvm {
@@ -21,9 +22,11 @@ class SummedObjective final : public Objective {
     std::function<Moments()> moments;
   };
 
+  /// \param at_origin the largest J(0, 0), where the targets of examples are values and not labels. It is then taken
+  /// for J(0), too, which is lower: a search for the best intercept would cost a pass over all parts for each step.
   /// \throws std::invalid_argument without parts, for a weight that is negative or not finite, or if all are 0.
   SummedObjective(std::vector<Part> parts, Index n_problems, Index n_features, double regularisation,
-                  std::shared_ptr<const Loss> loss, bool fit_intercept);
+                  std::shared_ptr<const Loss> loss, bool fit_intercept, std::optional<double> at_origin = {});
 
   Index n_problems() const override { return n_problems_; }
   Index n_features() const override { return n_features_; }
@@ -34,6 +37,10 @@ class SummedObjective final : public Objective {
   bool all_certain() const override { return !loss_->uses_spread(); }
   void evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const override;
   Moments moments() const override;
+  double value_at_origin() const override { return at_origin_ ? *at_origin_ : Objective::value_at_origin(); }
+  Vector value_at_zero() const override {
+    return at_origin_ ? Vector::Constant(n_problems_, *at_origin_).eval() : Objective::value_at_zero();
+  }
 
  private:
   std::vector<Part> parts_;
@@ -41,6 +48,7 @@ class SummedObjective final : public Objective {
   double regularisation_;
   std::shared_ptr<const Loss> loss_;
   bool fit_intercept_;
+  std::optional<double> at_origin_;
 };
 
 }  // namespace halosvm

@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from halosvm import _core
 from halosvm.commands.tables.reading import CommandError
 from halosvm.files.table import parse_labels
+from halosvm.linear.residuals import LOSSES as REGRESSION_LOSSES
 from halosvm.linear.svc import UncertainSVC
-from halosvm.linear.svr import LOSSES as REGRESSION_LOSSES
 from halosvm.linear.svr import UncertainSVR
 
 if TYPE_CHECKING:

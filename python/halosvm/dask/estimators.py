@@ -1,0 +1,238 @@
+"""UncertainSVC and UncertainSVR of partitions: collections in, models and lazy predictions out."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import dask
+import numpy as np
+from distributed import get_client
+
+import halosvm.linear.svc
+import halosvm.linear.svr
+from halosvm.dask.partitions import is_collection, partitions_of, pieces
+
+
+class _Lazy:
+    """What both machines do with collections: methods of a fitted model go to each partition."""
+
+    _local_type: ClassVar[type]
+
+    def to_local(self) -> Any:
+        """Return the same model as one of `halosvm`, for data that are here and for `save_model`.
+
+        Returns
+        -------
+        halosvm.UncertainSVC or halosvm.UncertainSVR
+        """
+        model: Any = object.__new__(self._local_type)
+        model.__dict__.update(self.__dict__)
+        return model
+
+    def _on_partitions(self, method: str, X: Any, n_columns: int, dtype: Any, **errors: Any) -> Any:
+        """Return a collection like X of what the method returns for its rows."""
+        model = self.to_local()
+        errors = {name: value for name, value in errors.items() if value is not None}
+        if isinstance(X, list | tuple):
+            columns = [pieces(value, name) for name, value in errors.items()]
+            call = dask.delayed(_call, pure=True)
+            return [
+                call(model, method, list(errors), *each) for each in zip(X, *columns, strict=True)
+            ]
+        if hasattr(X, "map_partitions"):
+            one = (method, dtype)
+            meta: Any = one if n_columns == 1 else dict.fromkeys(model.classes_.tolist(), dtype)
+            others = (*errors.values(), model, method, list(errors))
+            return X.map_partitions(_framed, *others, meta=meta)
+        import dask.array as da
+
+        shape = {"drop_axis": 1} if n_columns == 1 else {"chunks": (X.chunks[0], (n_columns,))}
+        if any(one.ndim == 1 for one in errors.values()):
+            raise ValueError(f"X_std of a dask array has two dimensions in {method}")
+        return da.map_blocks(
+            _of_blocks,
+            X.rechunk({1: -1}),
+            *(one.rechunk({1: -1}) for one in errors.values()),
+            model=model,
+            method=method,
+            names=list(errors),
+            dtype=dtype,
+            meta=np.empty((0,) * (1 if n_columns == 1 else 2), dtype),
+            **shape,
+        )
+
+
+def _call(model: Any, method: str, names: list[str], X: Any, *errors: Any) -> Any:
+    return getattr(model, method)(X, **dict(zip(names, errors, strict=True)))
+
+
+def _of_blocks(X: Any, *errors: Any, model: Any, method: str, names: list[str]) -> Any:
+    if not len(X):
+        several = method != "predict" and len(model.coef_) > 1
+        return np.empty((0, len(model.coef_)) if several else 0)
+    return _call(model, method, names, X, *errors)
+
+
+def _framed(X: Any, *others: Any) -> Any:
+    import pandas as pd  # which dask's data frames are made of
+
+    *errors, model, method, names = others
+    values = _of_blocks(X, *errors, model=model, method=method, names=names)
+    if values.ndim == 1:
+        return pd.Series(values, index=X.index, name=method)
+    return pd.DataFrame(values, index=X.index, columns=model.classes_)
+
+
+class UncertainSVC(_Lazy, halosvm.linear.svc.UncertainSVC):
+    """`halosvm.UncertainSVC` of examples on the workers of a dask cluster.
+
+    Parameters, attributes and the certificate are those of `halosvm.UncertainSVC`, and so is the
+    model. Solvers that need all rows are refused: `solver` is "auto" or "lbfgs". `n_threads` are
+    those of one partition; None is one, since workers have a thread for each processor.
+
+    A first pass finds labels, weights and moments; then each evaluation sends coefficients to each
+    worker once, and each partition returns as many numbers as there are coefficients, and eight
+    more. They are summed in the order of the partitions, so that the model does not depend on which
+    worker answers first. A partition whose worker is lost is computed again from the collection.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from halosvm.dask import UncertainSVC
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None)
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> X = da.from_array(rng.normal(size=(1000, 3)) + 3 * labels[:, None], chunks=(250, 3))
+    >>> y = da.from_array(labels, chunks=250)
+    >>> clf = UncertainSVC().fit(X, y, X_std=da.full((1000, 3), 0.5, chunks=(250, 3)))
+    >>> bool((clf.predict(X) == y).mean().compute() > 0.99)
+    True
+    >>> client.close()
+    """
+
+    _local_type = halosvm.linear.svc.UncertainSVC
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        X_std: Any = None,
+        X_cov: Any = None,
+        sample_weight: Any = None,
+        radius: Any = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : dask array or data frame, or list of futures or delayed objects
+            Training examples, or only their means; the items of a list are Gaussians or arrays.
+            What is none of these is fitted here, as by `halosvm.UncertainSVC`.
+        y : dask array, series, or list of as many futures, delayed objects or arrays
+            Labels, in partitions like those of `X`; arrays of known sizes are cut alike.
+        X_std, X_cov, sample_weight : likewise, optional
+            As in `halosvm.UncertainSVC.fit`. Partitions may be empty, or hold a single class.
+        radius : optional
+            Not for collections.
+
+        Returns
+        -------
+        self
+        """
+        if not is_collection(X):
+            errors = {"X_std": X_std, "X_cov": X_cov}
+            super().fit(X, y, sample_weight=sample_weight, radius=radius, **errors)
+            return self
+        if radius is not None:
+            raise ValueError("radius of each example is not for collections; leave it out")
+        _require_targets(self, y)
+        with self._all_or_nothing():
+            data = partitions_of(get_client(), X, y, X_std, X_cov, sample_weight)
+            return self._fit_chunks(data)
+
+    def predict(self, X: Any) -> Any:
+        """Return the most likely label of each example, of collections lazily."""
+        if not is_collection(X):
+            return super().predict(X)
+        return self._on_partitions("predict", X, 1, self.classes_.dtype)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision values, of collections lazily."""
+        if not is_collection(X):
+            return super().decision_function(X)
+        return self._on_partitions("decision_function", X, len(self.coef_), np.float64)
+
+    def decision_std(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
+        """Return the standard deviations of the decision values, of collections lazily."""
+        if not is_collection(X):
+            return super().decision_std(X, X_std=X_std, X_cov=X_cov)
+        errors = {"X_std": X_std, "X_cov": X_cov}
+        return self._on_partitions("decision_std", X, len(self.coef_), np.float64, **errors)
+
+    def side_probability(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
+        """Return the probabilities P(f(X) > 0), of collections lazily."""
+        if not is_collection(X):
+            return super().side_probability(X, X_std=X_std, X_cov=X_cov)
+        errors = {"X_std": X_std, "X_cov": X_cov}
+        return self._on_partitions("side_probability", X, len(self.coef_), np.float64, **errors)
+
+
+class UncertainSVR(_Lazy, halosvm.linear.svr.UncertainSVR):
+    """`halosvm.UncertainSVR` of examples on the workers of a dask cluster.
+
+    Everything is as in `halosvm.dask.UncertainSVC`, with values in place of labels.
+    """
+
+    _local_type = halosvm.linear.svr.UncertainSVR
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        X_std: Any = None,
+        X_cov: Any = None,
+        y_std: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, X_std, X_cov, sample_weight
+            As in `halosvm.dask.UncertainSVC.fit`, with values in place of labels.
+        y_std : float, optional
+            Standard deviation of the errors of `y`, for collections the same for all.
+
+        Returns
+        -------
+        self
+        """
+        if not is_collection(X):
+            others = {"X_std": X_std, "X_cov": X_cov, "y_std": y_std}
+            super().fit(X, y, sample_weight=sample_weight, **others)
+            return self
+        _require_targets(self, y)
+        with self._all_or_nothing():
+            data = partitions_of(get_client(), X, y, X_std, X_cov, sample_weight)
+            return self._fit_chunks(data, y_std)
+
+    def predict(
+        self, X: Any, *, return_std: bool = False, X_std: Any = None, X_cov: Any = None
+    ) -> Any:
+        """Return the predicted values, of collections lazily and without `return_std`."""
+        if not is_collection(X):
+            return super().predict(X, return_std=return_std, X_std=X_std, X_cov=X_cov)
+        if return_std:
+            raise ValueError("return_std=True is not for collections; use map_partitions")
+        return self._on_partitions("predict", X, 1, np.float64)
+
+
+def _require_targets(estimator: Any, y: Any) -> None:
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )

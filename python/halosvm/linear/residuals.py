@@ -1,0 +1,110 @@
+"""Losses of residuals as two halves of losses of margin deficits, in units that suit a solver.
+
+In:  values, their errors and weights, parameters of a loss of residuals.
+Out: offsets, variances and weights of both halves (spec K.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from halosvm.checks.reading import as_float_array, refuse_where, require_finite
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+class ResidualLoss(NamedTuple):
+    """A loss of residuals as two halves of a loss of margin deficits, spec K.3."""
+
+    half: str  # the name of the core's loss
+    degree: int  # loss(t r) = t^degree loss(r), where all lengths grow
+
+
+LOSSES = {
+    "epsilon_insensitive": ResidualLoss("expected_hinge", 1),
+    "squared_epsilon_insensitive": ResidualLoss("expected_squared_hinge", 2),
+    "huber": ResidualLoss("expected_huber_hinge", 2),
+    "pinball": ResidualLoss("expected_hinge", 1),
+    "squared_error": ResidualLoss("expected_squared_hinge", 2),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """A loss of residuals r = y - f as the sum of a loss of r and one of -r, spec K.3.
+
+    Attributes
+    ----------
+    high, low : ndarray of shape (n_samples,)
+        The offsets: one half is charged for what `high` - f is above 0, the other for f - `low`.
+    variances : ndarray of shape (n_samples,), or None
+        Of the targets.
+    weights : pair of ndarrays of shape (n_samples,)
+        Of each half.
+    """
+
+    high: Array
+    low: Array
+    variances: Array | None
+    weights: tuple[Array, Array]
+
+
+class Scale(NamedTuple):
+    """Where values are and how wide they spread: what solvers take for 0 and for 1."""
+
+    centre: float
+    unit: float
+
+    @classmethod
+    def of(cls, values: Array, weights: Array, unit: float | None) -> Self:
+        """Return median and mean absolute deviation of the values that have a weight."""
+        values = values[weights > 0]
+        centre = float(np.median(values))
+        return cls.of_moments(centre, float(np.abs(values - centre).mean()), unit)
+
+    @classmethod
+    def of_moments(cls, centre: float, width: float, unit: float | None) -> Self:
+        """Return a centre, and as unit the first of unit, width and centre that can be one."""
+        if unit is None:
+            widths = (width, abs(centre))
+            unit = next((one for one in widths if 0 < one < np.inf), 1.0)
+        return cls(centre, unit)
+
+
+@dataclass(frozen=True)
+class HalvesOf:
+    """Makes of values the halves of a loss, in units in which the values are of order 1."""
+
+    shift: float
+    unit: float
+    epsilon: float
+    shares: tuple[float, float]
+    variance: float | None = None  # of each value, where all have the same
+
+    def __call__(self, values: Array, weights: Array, variances: Array | None = None) -> Halves:
+        """Return the halves for values and their weights."""
+        r = (values - self.shift) / self.unit
+        if variances is None and self.variance is not None:
+            variances = np.full(len(r), self.variance)
+        both = (self.shares[0] * weights, self.shares[1] * weights)
+        return Halves(r - self.epsilon, r + self.epsilon, variances, both)
+
+
+def variances_of(y_std: Any, n: int, unit: float) -> Array | None:
+    """Return the variances of the values, or None if they are certain."""
+    if y_std is None:
+        return None
+    std = as_float_array(y_std, "y_std")
+    if std.ndim == 0:
+        std = np.full(n, std)
+    std = as_float_array(std, "y_std", n)
+    require_finite(std, "y_std")
+    refuse_where(~(std >= 0), "y_std", "a standard deviation must be >= 0", std)
+    variances = np.asarray(std / unit, dtype=np.float64) ** 2
+    return variances if variances.any() else None

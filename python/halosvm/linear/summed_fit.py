@@ -1,0 +1,348 @@
+"""Fits of linear models to examples that come in chunks: the objective is a sum over the chunks.
+
+In:  a source of chunks, settings of an estimator.
+Out: the same result as of a fit of all chunks together, certified as that is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from halosvm import _core
+from halosvm.checks.targets import class_factors, codes_among, encode_labels
+from halosvm.gaussians.gaussians import Gaussians
+from halosvm.linear.linear_fit import (
+    Settings,
+    fit_sum,
+    lambda_of,
+    make_objective,
+)
+from halosvm.linear.sums import Reader, Rows, Summary, summarise, survey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from halosvm.linear.linear_fit import Result
+    from halosvm.linear.residuals import Halves
+    from halosvm.linear.sums import Source
+
+    Array = NDArray[np.float64]
+
+SOLVERS = ("auto", "lbfgs")
+
+
+class Piece(NamedTuple):
+    """Codes and weights of the examples of a chunk, and for values their offsets and variances.
+
+    Their total `weight` is in units of 1 / lambda, so that weights can be of any size.
+    """
+
+    codes: NDArray[np.int16]
+    weights: Array | None
+    weight: float
+    offsets: Array | None = None
+    variances: Array | None = None
+
+
+@dataclass
+class Part:
+    """The share that one chunk has in an objective."""
+
+    data: Gaussians
+    pieces: list[Piece]
+    n_problems: int
+    lam: float
+    settings: Settings
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "objectives"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.pieces = [Piece(*map(_aligned, piece)) for piece in self.pieces]
+
+    def __sizeof__(self) -> int:
+        held: list[Any] = [one for piece in self.pieces for one in piece]
+        held += [self.data.mean, *self.data.covariances.__getstate__()]
+        return sum(one.nbytes for one in held if isinstance(one, np.ndarray))
+
+    @cached_property
+    def objectives(self) -> list[tuple[float, _core.Objective]]:
+        """The weight and the objective of each piece that has a weight."""
+        return [
+            (
+                piece.weight,
+                make_objective(
+                    self.data,
+                    piece.codes,
+                    self.n_problems,
+                    piece.weights,
+                    self.lam,
+                    self.settings,
+                    piece.offsets,
+                    piece.variances,
+                    is_part=True,
+                ),
+            )
+            for piece in self.pieces
+            if piece.weight > 0.0
+        ]
+
+
+def _aligned(value: Any) -> Any:
+    """Return an array that came from elsewhere in memory that the core can look into."""
+    return np.require(value, None, "A") if isinstance(value, np.ndarray) else value
+
+
+class Evaluated(NamedTuple):
+    """What a chunk, or several, add to a sum: rows, their weight, and weight times evaluation."""
+
+    sizes: tuple[int, ...]
+    weight: float
+    evaluation: _core.Evaluation
+
+
+def evaluate(part: Part, W: Array, b: Array, floor: float) -> Evaluated:
+    """Return the share of one chunk in value and gradient."""
+    total = _core.Evaluation.zero(*W.shape)
+    weight = 0.0
+    for mine, objective in part.objectives:
+        total.add(objective(W, b, floor), mine)
+        weight += mine
+    return Evaluated((len(part.data),), weight, total)
+
+
+def add_up(evaluated: list[Evaluated]) -> Evaluated:
+    """Return the sum of what chunks add, in their order."""
+    total = _core.Evaluation.zero(*evaluated[0].evaluation.coef.shape)
+    for one in evaluated:
+        total.add(one.evaluation, 1.0)
+    sizes = tuple(size for one in evaluated for size in one.sizes)
+    return Evaluated(sizes, sum(one.weight for one in evaluated), total)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Makes of a chunk its part in the problems of a classifier."""
+
+    classes: NDArray[Any]
+    factors: Array | None
+    lam: float
+    settings: Settings
+
+    @property
+    def n_problems(self) -> int:
+        """One for two classes."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def __call__(self, rows: Rows) -> Part:
+        """Return the part."""
+        y, weights = rows.y, rows.weights
+        codes = np.zeros(len(y), np.int16)
+        if len(y):
+            again = "no label in the first pass; a source must return the same chunks each time"
+            codes = codes_among(self.classes, y, again)
+        if self.factors is not None:
+            factors = self.factors[codes]
+            weights = factors if weights is None else factors * weights
+        total = float(len(y)) if weights is None else float(weights.sum())
+        pieces = [Piece(codes, weights, total * self.lam)]
+        return Part(rows.data, pieces, self.n_problems, self.lam, self.settings)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Makes of a chunk its part in a regression.
+
+    `halves` takes values and their weights, and is pickled with its parameters.
+    """
+
+    halves: Callable[[Array, Array], Halves]
+    lam: float
+    settings: Settings
+
+    n_problems = 1
+
+    def __call__(self, rows: Rows) -> Part:
+        """Return the part: the chunk's examples as those of two problems, one for each half."""
+        n = len(rows.y)
+        halves = self.halves(rows.y, np.ones(n) if rows.weights is None else rows.weights)
+        pieces = [
+            Piece(
+                np.full(n, code, np.int16),
+                weights,
+                float(weights.sum()) * self.lam,
+                offsets,
+                halves.variances,
+            )
+            for code, offsets, weights in zip(
+                (1, 0), (halves.high, -halves.low), halves.weights, strict=True
+            )
+        ]
+        return Part(rows.data, pieces, 1, self.lam, self.settings)
+
+
+class Whole:
+    """All chunks as one part of an objective, which asks each of them in their order."""
+
+    def __init__(self, parts: Source, summary: Summary, moments: _core.Moments) -> None:
+        self._parts = parts
+        self._summary = summary
+        self._moments = moments
+        self._last: tuple[tuple[bytes, bytes, float], _core.Evaluation] | None = None
+        self.at_zero: Callable[[Array, Array, float], _core.Evaluation] | None = None
+
+    def moments(self) -> _core.Moments:
+        """Return location and scale of the features."""
+        return self._moments
+
+    def __call__(self, W: Array, b: Array, floor: float) -> _core.Evaluation:
+        """Return value and gradient, by a pass over all chunks unless they are known without."""
+        if self.at_zero is not None and not W.any():
+            return self.at_zero(W, b, floor)
+        key = (W.tobytes(), b.tobytes(), floor)
+        if self._last is None or self._last[0] != key:
+            self._last = (key, self._by_a_pass(W, b, floor))
+        return self._last[1]
+
+    def _by_a_pass(self, W: Array, b: Array, floor: float) -> _core.Evaluation:
+        total: Evaluated = self._parts.reduce(evaluate, add_up, W, b, floor)
+        self._require_same(list(total.sizes))
+        mean = _core.Evaluation.zero(*W.shape)
+        mean.add(total.evaluation, 1.0 / total.weight)
+        return mean
+
+    def _require_same(self, sizes: list[int]) -> None:
+        before = self._summary.sizes
+        if sizes == before:
+            return
+        what = f"there are {len(sizes)} chunks, in the first pass there were {len(before)}"
+        for number, (now, then) in enumerate(zip(sizes, before, strict=False)):
+            if now != then:
+                what = f"chunk {number} has {now} rows, in the first pass it had {then}"
+                break
+        raise ValueError(f"{what}; a source must return the same chunks, from the first, each time")
+
+
+def fit_classes(
+    source: Source, estimator: Any, start: Callable[[NDArray[Any]], Any]
+) -> tuple[NDArray[Any], Result, Summary]:
+    """Fit a classifier's models to chunks; return its classes, the models and what is known of X.
+
+    `start` returns the model to begin with, if any, for given classes.
+    """
+    settings = _settings(source, estimator)
+    rows = source.then(Reader.of(estimator, values=False, n_threads=settings.n_threads))
+    summary = summarise(rows.map(survey, settings, False), settings.fit_intercept)
+    classes, _ = encode_labels(np.repeat(summary.labels, 3))
+    shares = [summary.shares[label] for label in classes.tolist()]
+    for label, share in zip(classes.tolist(), shares, strict=True):
+        if not share.weight:
+            raise ValueError(
+                f"sample_weight is 0 for all examples of class {label!r}; leave them out, or give "
+                "one of them a positive weight"
+            )
+    weights = np.array([share.weight for share in shares])
+    factors = None
+    if estimator.class_weight is not None:
+        factors = class_factors(classes, weights, estimator.class_weight)
+        weights = weights * factors
+    lam = lambda_of(settings.C, float(weights.sum()))
+    problem = Classes(classes, factors, lam, settings)
+    whole = Whole(rows.then(problem), summary, _moments(shares, weights, settings))
+    # Where w = 0 spreads are 0 too, and all that counts of a class is its weight and its mean.
+    whole.at_zero = make_objective(
+        Gaussians(np.stack([share.mean for share in shares])),
+        np.arange(len(classes), dtype=np.int16),
+        problem.n_problems,
+        weights,
+        lam,
+        settings,
+        is_part=True,
+    )
+    result = fit_sum(
+        whole, problem.n_problems, summary.shape[1], lam, settings, start(classes), classes
+    )
+    return classes, result, summary
+
+
+def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Summary, Settings]:
+    """Return the checked chunks of a regression, what is known of all of them, and settings."""
+    settings = _settings(source, estimator, loss=loss)
+    rows = source.then(Reader.of(estimator, values=True, n_threads=settings.n_threads))
+    summary = summarise(rows.map(survey, settings, True), settings.fit_intercept)
+    if not summary.weight:
+        raise ValueError("sample_weight is zero for all examples; give one of them a weight")
+    return rows, summary, settings
+
+
+def fit_values(
+    rows: Source,
+    summary: Summary,
+    halves: Callable[[Array, Array], Halves],
+    settings: Settings,
+    start: tuple[Array, Array] | None,
+) -> Result:
+    """Fit a regression to checked chunks; everything is as in `fit_residuals`.
+
+    `halves` makes those of the loss of values and their weights, and can be pickled.
+    """
+    one = np.ones(1)
+    twice = sum(float(weights.sum()) for weights in halves(one, one).weights)
+    lam = lambda_of(settings.C, twice * summary.weight)
+    moments = _moments(list(summary.shares.values()), one, settings)
+    whole = Whole(rows.then(Residuals(halves, lam, settings)), summary, moments)
+    return fit_sum(whole, 1, summary.shape[1], lam, settings, start)
+
+
+def _settings(source: Source, estimator: Any, **others: Any) -> Settings:
+    settings = Settings.of(estimator, **others)
+    if settings.n_threads is None:
+        settings = dataclasses.replace(settings, n_threads=source.n_threads)
+    if settings.solver not in SOLVERS:
+        raise ValueError(
+            f"solver is {settings.solver!r}, which needs all rows in memory; for chunks it must be "
+            f"one of {', '.join(SOLVERS)}"
+        )
+    if not _core.loss_traits(settings.loss)["convex"]:
+        raise ValueError(
+            f"loss is {settings.loss!r}, which is not convex and needs all rows in memory; chunks "
+            "are for the other losses"
+        )
+    return settings
+
+
+def _moments(shares: list[Any], weights: Array, settings: Settings) -> _core.Moments:
+    """Return the moments of all examples from those of each class."""
+    share = weights / weights.sum()
+    means = np.stack([one.mean for one in shares])
+    mean = share @ means
+    variance = share @ np.stack([one.variance for one in shares])
+    if settings.fit_intercept:
+        variance = variance + share @ (means - mean) ** 2
+    centre = mean if settings.fit_intercept else np.zeros_like(mean)
+    wide = [one.widest for one in shares if one.widest.size]
+    widest = np.max(wide, axis=0) if wide else np.zeros(0)
+    return _core.Moments(mean=mean, centre=centre, variance=variance, widest=widest)
+
+
+def refuse_arguments(estimator: Any, **given: Any) -> None:
+    """Raise ValueError for arguments of `fit` that chunks bring along, or cannot have."""
+    for name, value in given.items():
+        if value is not None:
+            _refuse(name, type(estimator).__name__)
+
+
+def _refuse(name: str, estimator: str) -> NoReturn:
+    holds = "(X, y) or (X, y, sample_weight)"
+    raise ValueError(
+        f"{name} is given, but X is chunks, which {estimator} takes alone: each chunk is a tuple "
+        f"{holds}, where errors are those of Gaussians"
+    )
