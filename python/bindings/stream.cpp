@@ -32,7 +32,7 @@ py::tuple follow_stream(const PyGaussians& data, const py::tuple& before, double
     check::same_size(name, array->shape(0), "X", data.view.n_samples(), "rows");
     return array->data();
   };
-  const Gaussians view(data.view.means(), in_norm(data.view.shared_covariances(), norm));
+  const Gaussians view(data.view.shared_means(), in_norm(data.view.shared_covariances(), norm));
   StreamExamples examples{
       view, nullptr, {}, one_for_each_row(sample_weight, "sample_weight"), one_for_each_row(variances, "variances")};
   if (codes) {

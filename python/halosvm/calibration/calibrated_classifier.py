@@ -83,6 +83,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
     """
 
     _example_types = (Gaussians, GaussianMixtures)
+    _takes_sparse = True
 
     def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = 5) -> None:
         self.estimator = estimator

@@ -190,5 +190,5 @@ def _like(X: Any, parts: Sequence[Any], given: Any, argument: str) -> list[Any]:
 
 def _read(number: int, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Any:
     with placed(number, word="partition"):
-        data = as_gaussians(X, X_std=X_std, X_cov=X_cov)
+        data = as_gaussians(X, X_std=X_std, X_cov=X_cov, sparse=True)
         return data, y, sample_weight

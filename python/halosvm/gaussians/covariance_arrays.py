@@ -58,6 +58,15 @@ class Frozen:
             object.__setattr__(self, name, kept)
         object.__setattr__(self, "_view", None)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored arrays."""
+        total = 0
+        for value in self.__getstate__():
+            held = [value.data, value.indices, value.indptr] if sparse.issparse(value) else [value]
+            total += sum(one.nbytes for one in held if isinstance(one, np.ndarray | Frozen))
+        return total
+
     def replaced(self, **parts: Any) -> Self:
         """Return the same with other parts (for the package, which knows them valid)."""
         state = dict(zip(self._state, self.__getstate__(), strict=True)) | parts

@@ -69,9 +69,8 @@ class Part:
         self.pieces = [Piece(*map(_aligned, piece)) for piece in self.pieces]
 
     def __sizeof__(self) -> int:
-        held: list[Any] = [one for piece in self.pieces for one in piece]
-        held += [self.data.mean, *self.data.covariances.__getstate__()]
-        return sum(one.nbytes for one in held if isinstance(one, np.ndarray))
+        held = (one for piece in self.pieces for one in piece if isinstance(one, np.ndarray))
+        return self.data.nbytes + sum(one.nbytes for one in held)
 
     @cached_property
     def objectives(self) -> list[tuple[float, _core.Objective]]:

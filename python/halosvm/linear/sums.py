@@ -86,7 +86,7 @@ class Reader:
             raise TypeError(f"a chunk is a tuple (X, y) or (X, y, sample_weight), got {what}")
         X, y, sample_weight = (*chunk, None)[:3]
         y, sample_weight = read_targets(X, y, sample_weight)
-        data = as_gaussians(X)
+        data = as_gaussians(X, sparse=True)
         if self.values:
             y = as_float_array(y, "y", len(data)).astype(np.float64, copy=False)
             require_finite(y, "y")

@@ -15,11 +15,13 @@ from sklearn.pipeline import make_pipeline
 from halosvm import (
     Gaussians,
     IsotropicKernelSVC,
+    UncertainCalibratedClassifier,
     UncertainKernelSVC,
     UncertainStandardScaler,
     UncertainSVC,
     UncertainSVR,
     _core,
+    chunks,
     reference,
 )
 
@@ -366,3 +368,22 @@ def test_a_loss_that_moves_means_refuses_sparse_ones(make_gaussians):
         match="'best_case', whose solver moves every mean, so that it does not take sparse",
     ):
         UncertainSVC(loss="best_case").fit(few, y)
+
+
+def test_chunks_streams_and_calibration_take_sparse_examples():
+    rng = np.random.default_rng(4)
+    X = sparse.random_array((400, 30), density=0.15, format="csr", rng=rng)
+    y = np.asarray(X.sum(axis=1)).ravel() + 0.2 * rng.normal(size=400) > 2.0
+    examples = Gaussians(X, variance=0.1 * X)
+    whole = UncertainSVC(tol=1e-9).fit(examples, y)
+    read = [(examples[i : i + 100], y[i : i + 100]) for i in range(0, 400, 100)]
+    parts = UncertainSVC(tol=1e-9).fit(chunks(lambda: iter(read)))
+    assert parts.objective_ == pytest.approx(whole.objective_, rel=2e-9)
+    dense = Gaussians(X.toarray(), variance=0.1 * X.toarray())
+    streams = [UncertainSVC().partial_fit(each, y, [False, True]) for each in (examples, dense)]
+    np.testing.assert_allclose(streams[0].coef_, streams[1].coef_, rtol=1e-10)
+    probabilities = [
+        UncertainCalibratedClassifier(UncertainSVC(tol=1e-9)).fit(each, y).predict_proba(each)
+        for each in (examples, dense)
+    ]
+    np.testing.assert_allclose(*probabilities, atol=1e-5)
