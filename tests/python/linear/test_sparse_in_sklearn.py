@@ -1,8 +1,8 @@
 """scikit-learn's own tests of sparse data for LinearSVC and SGDClassifier, with the class swapped.
 
 They are imported from the installed wheel and run as they are. Left out are those of parameters and
-methods that `UncertainSVC` does not have: sparsify, intercept_scaling, penalty="l1", partial_fit and
-coef_init, predict_proba.
+methods that `UncertainSVC` does not have: intercept_scaling, penalty="l1", partial_fit, coef_init,
+predict_proba; the coefficients are dense before and after `sparsify`.
 """
 
 import warnings
