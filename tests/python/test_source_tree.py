@@ -45,7 +45,8 @@ def test_solvers_know_no_kind_of_covariances():
         for place in ("src", "include/halosvm")
         for station in ("loss", "objective", "solver", "model", "core")
     ]
-    kinds = r"covariances/(zero|isotropic|diagonal|low_rank|full|scaled)\.hpp|kind\(\) =="
+    named = "zero|isotropic|diagonal|sparse_diagonal|low_rank|full|columns|scaled"
+    kinds = rf"covariances/({named})\.hpp|kind\(\) =="
     assert _naming(kinds, _files(*folders)) == set()
 
 

@@ -388,4 +388,8 @@ def dense_alone(X: Gaussians) -> Gaussians:
             "does not; make them of X.mean.toarray()"
         )
     covariances = X.covariances.expanded()
-    return X if covariances is X.covariances else X.replaced(covariances=covariances)
+    if covariances is X.covariances:
+        return X
+    expanded = X.replaced(covariances=covariances)
+    object.__setattr__(expanded, "origin", origin_of(X))  # so that parts know each other again
+    return expanded

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from halosvm import (
+    Covariances,
     Gaussians,
     IsotropicKernelSVC,
     UncertainCalibratedClassifier,
@@ -359,6 +360,21 @@ def test_interior_points_say_when_there_are_too_many_features():
     X, y = many_features()
     with pytest.raises(ValueError, match="20000 features of sparse means; interior points"):
         UncertainSVC(solver="interior_point").fit(X, y)
+
+
+@pytest.mark.parametrize("errors", ["none", "few", "isotropic", "sparse"])
+def test_a_fit_needs_no_memory_for_what_is_not_stored(errors):
+    n, d = 20_000, 200_000  # 32 GB if they were dense
+    X, y = many_features(n, d)
+    cov = {
+        "none": None,
+        "few": Covariances.diagonal(np.full((n, 2), 0.1), columns=[3, d - 1], n_features=d),
+        "isotropic": np.full(n, 1e-3),
+        "sparse": abs(X),
+    }[errors]
+    model = UncertainSVC(loss="expected_squared_hinge", tol=1e-2).fit(X, y, X_cov=cov)
+    assert model.suboptimality_ <= 1e-2
+    assert model.coef_.any()
 
 
 def test_a_loss_that_moves_means_refuses_sparse_ones(make_gaussians):
