@@ -174,11 +174,18 @@ Index enough_passes(const LocalObjective& objective) {
   return std::clamp(d + d * d / (3 * objective.n_samples()), least, most);
 }
 
+/// Whether interior points are worth their Hessians, which for sparse means cost many more passes than for dense ones.
+bool has_second_order(const LocalObjective& objective) {
+  constexpr Index dear = 2000;  // products for each number that a pass reads
+  const Index d = objective.n_features();
+  if (!supports_interior_point(objective) || d > interior_point_features) return false;
+  const Means& means = objective.data().means();
+  return !means.sparse() || d * means.rows_worth_a_vector() <= dear;
+}
+
 Result in_these_features(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                          const BatchSettings& settings) {
-  if (!supports_interior_point(objective) || objective.n_features() > interior_point_features) {
-    return run_lbfgs(objective, about, start, settings);
-  }
+  if (!has_second_order(objective)) return run_lbfgs(objective, about, start, settings);
   BatchSettings first = settings;
   first.max_iterations = std::min(settings.max_iterations, enough_passes(objective));
   Result result = has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, about, start, first);
