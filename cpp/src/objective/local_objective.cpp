@@ -368,7 +368,8 @@ LocalObjective LocalObjective::smoothed(double floor) const {
 }
 
 Vector LocalObjective::dual_bound(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const {
-  return at.dual - (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
+  const Vector squares = (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
+  return at.dual.binaryExpr(squares, &best_scaled);
 }
 
 Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {

@@ -144,7 +144,8 @@ double Rounding::bound(const DualSums& sums, const ConstVectorRef& dual_w, doubl
   const double norm = (dual_w / root_).norm() + moved / root_;  // squares of tiny coefficients would underflow
   const double first = 2.0 * (unit_sum / root_) * (dual_w.cwiseAbs().dot(size_) / root_ + moved / root_ * size_.norm());
   const double second = unit_sum / root_ * size_.norm();
-  return sums.value - unit_samples_ * sums.size - norm * norm * (1.0 + unit_samples_) - first - second * second;
+  return best_scaled(sums.value - unit_samples_ * sums.size,
+                     norm * norm * (1.0 + unit_samples_) + first + second * second);
 }
 
 struct ExactDual::Side {
@@ -242,7 +243,8 @@ double ExactDual::bound() const {
   }
   const double dual = factor[0] * sides_[0].dual + factor[1] * sides_[1].dual;
   const double size = factor[0] * sides_[0].dual_size + factor[1] * sides_[1].dual_size;
-  return dual - size * (digits + unit * static_cast<double>(problem_.n_samples())) - square * (1.0 + digits);
+  return best_scaled(dual - size * (digits + unit * static_cast<double>(problem_.n_samples())),
+                     square * (1.0 + digits));
 }
 
 double exact_value(const LocalObjective& problem, const LinearModel& model) {

@@ -30,7 +30,8 @@ class Rounding {
   /// How far rounding of w'x + b may move J(w, b). \param steepness a bound of the root of sum c psi_m^2.
   double of_value(const ConstVectorRef& w, double b, double steepness) const;
 
-  /// D = dual - (|dual_w| + moved)^2 / (2 lam), less what rounding may have added to it (spec A.8, K.0b).
+  /// D = dual - (|dual_w| + moved)^2 / (2 lam) of the dual variables, or of a share of them where that is larger, less
+  /// what rounding may have added to it (spec A.8, K.0b).
   double bound(const DualSums& sums, const ConstVectorRef& dual_w, double moved = 0.0) const;
 
   /// What cancellation in w'S w may do to D: 0 but for full matrices. \param curvature sum_i c_i psi_s / s.

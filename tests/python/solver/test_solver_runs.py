@@ -70,6 +70,19 @@ def test_reports_count_up_and_end_at_the_result(make_gaussians, solve, kind):
     assert (objectives / (1 + gaps) <= result["objective"][0] * (1 + 1e-12)).all()
 
 
+@pytest.mark.parametrize("loss", ["expected_hinge", "expected_squared_hinge", "expected_logistic"])
+@pytest.mark.parametrize("lam", [1e-1, 1e-6])
+def test_a_bound_is_known_from_the_first_pass(make_gaussians, solve, kind, loss, lam):
+    """However small the regulariser is, a share of the first gradient's dual gives one."""
+    X, y = make_gaussians(kind, n=40)
+    reports = []
+    result = solve(X, y, "lbfgs", lam=lam, loss=loss, report=lambda *report: reports.append(report))
+    assert all(np.isfinite(gap) for _, _, gap in reports)
+    least = float(result["objective"][0])
+    for _, value, gap in reports:
+        assert value / (1.0 + gap) <= least * (1.0 + 1e-12)
+
+
 def test_exception_of_the_report_ends_the_run(make_gaussians, solve, solver):
     X, y = make_gaussians()
 

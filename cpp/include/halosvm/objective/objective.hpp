@@ -32,6 +32,12 @@ struct Evaluation {
   void add(const Evaluation& other, double share = 1.0);
 };
 
+/// The largest t * dual - t^2 * square of 0 <= t <= 1: a loss >= 0 lies above t times each of its affine minorants, and
+/// so dual variables may be scaled down. Where the dual is positive, so is this.
+inline double best_scaled(double dual, double square) {
+  return dual > 0.0 && dual < 2.0 * square ? 0.25 * dual * (dual / square) : dual - square;
+}
+
 /// Location and scale of the features, which solvers need for centring, step sizes and scaling.
 struct Moments {
   Vector mean;      ///< sum_i c_i x_i
