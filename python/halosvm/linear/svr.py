@@ -6,12 +6,12 @@ Gaussians and values enter, both with errors; coefficients, predictions and thei
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.checks.estimator import GaussianRegressor
+from halosvm.checks.estimator import ERRORS, GaussianRegressor
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, refuse_where, require_finite
 from halosvm.checks.targets import weight_of_each
@@ -90,7 +90,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     random_state : int, RandomState instance or None, default=None
         Seed of the mini-batches.
     n_threads : int or None, default=None
-        Number of threads; None uses every processor this process may use.
+        Number of threads; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
     verbose : int, default=0
         If positive, `fit` prints a line of progress after each iteration.
 
@@ -131,6 +132,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     array([8.9])
     """
 
+    __metadata_request__fit: ClassVar = {**ERRORS, "y_std": True}
+
     def __init__(
         self,
         C: float = 1.0,
@@ -168,11 +171,11 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         self,
         X: Gaussians | ArrayLike,
         y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
         y_std: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -184,6 +187,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             Training examples, or only their means.
         y : array-like of shape (n_samples,)
             Values.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
             Standard deviations of the values in `X`, in the same units. A scaler of scikit-learn
             before this step scales `X` alone; see `UncertainStandardScaler` and `Propagate`.
@@ -191,8 +196,6 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             Covariances, as in `UncertainSVC.fit`.
         y_std : float or array-like of shape (n_samples,), optional
             Standard deviations of the errors of `y`, which add to those that X brings about.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 of the examples' losses.
 
         Returns
         -------
@@ -258,22 +261,21 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             Whether to return also what the errors of X alone do to the prediction,
             sqrt(w'Sw).
         X_std, X_cov : optional
-            Errors of `X` for that, as in `fit`.
+            Errors of `X` for that, as in `fit`; they do not change the mean.
 
         Returns
         -------
         ndarray of shape (n_samples,), or two of them
         """
-        if not return_std and (X_std is not None or X_cov is not None):
-            raise ValueError("X_std and X_cov are of use with return_std=True alone")
         check_is_fitted(self)
         if not return_std:
-            return self._values(X)
+            return self._values(X, X_std, X_cov)
         data = self._read_data(X, X_std, X_cov)
         return self._values(data), self._spreads(data, None, None, self.coef_[None])[:, 0]
 
-    def _values(self, X: Any) -> Array:
-        values: Array = self._scores(X, self.coef_[None], np.array([self.intercept_]))[:, 0]
+    def _values(self, X: Any, X_std: Any = None, X_cov: Any = None) -> Array:
+        model = self.coef_[None], np.array([self.intercept_])
+        values: Array = self._scores(X, *model, X_std, X_cov)[:, 0]
         return values
 
     def _checked_loss(self) -> _Loss:
