@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
@@ -203,6 +204,8 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
+        if get_config()["enable_metadata_routing"] and getattr(X, "origin", None) is not None:
+            X_std = X_cov = None  # routed to every step; a map before this one took them along
         return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels)
 
     def _check_features(self, X: Any) -> Any:
@@ -251,7 +254,12 @@ def read_example_weights(X: Any, sample_weight: Any, n_samples: int) -> NDArray[
     if sample_weight is None:
         return np.ones(n_samples)
     require_index_of(X, "sample_weight", sample_weight)
-    weights = weight_of_each(read_weights(sample_weight), n_samples)
+    given = read_weights(sample_weight)
+    negative = np.flatnonzero(np.atleast_1d(given) < 0)
+    if negative.size:
+        value = np.atleast_1d(given)[negative[0]]
+        raise ValueError(f"sample_weight row {negative[0]} is {value:g}; a weight must be >= 0")
+    weights = weight_of_each(given, n_samples)
     if not weights.any():
         raise ValueError("sample_weight is 0 for all rows; one must be positive")
     return weights

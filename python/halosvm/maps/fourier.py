@@ -43,13 +43,13 @@ class UncertainFourierFeatures(FeatureMap):
     Parameters
     ----------
     n_components : int, default=100
-        Number D of features; even for the map "paired".
+        Number D of features. Of an odd number the map "paired" makes the last one as "phase" does.
     gamma : "scale", "median", float or array-like of shape (n_features,), default="scale"
         Inverse bandwidth of the kernel, one for all features or one for each. "scale" is
         1 / (n_features * variance of all values), in which errors count; "median" that of
         `median_gamma`.
     map : {"paired", "phase"}, default="paired"
-        "paired" has the cosine and the sine of D/2 frequencies, of norm 1; "phase" is
+        "paired" has the cosine and the sine of D/2 frequencies, of norm 1 if D is even; "phase" is
         :math:`\sqrt{2/D} \cos(\omega_j'x + \nu_j)` with D frequencies and a random phase for each,
         as `sklearn.kernel_approximation.RBFSampler`.
     covariance : {"low_rank", "diagonal", "full", "bound"}, default="low_rank"
@@ -89,7 +89,7 @@ class UncertainFourierFeatures(FeatureMap):
     frequencies_ : ndarray of shape (n_frequencies, n_features)
         The :math:`\omega_j`.
     phases_ : ndarray of shape (n_frequencies,) or None
-        The :math:`\nu_j` of the map "phase".
+        The :math:`\nu_j` of the map "phase"; of the last frequency where pairs leave one over.
     gamma_ : ndarray of shape (1,) or (n_features,)
         Inverse bandwidth.
     n_features_in_ : int
@@ -158,12 +158,30 @@ class UncertainFourierFeatures(FeatureMap):
         self.n_threads = n_threads
 
     def _fit_to(self, X: Examples, rng: np.random.RandomState) -> None:
-        n_frequencies = self.n_components // (2 if self.map == "paired" else 1)
-        normal = rng.normal(size=(n_frequencies, X.shape[1]))
+        D = int(self.n_components)
+        pairs = D // 2 if self.map == "paired" else 0
+        normal = rng.normal(size=(D - pairs, X.shape[1]))
         self.frequencies_ = normal * np.sqrt(2.0 * self.gamma_)
-        paired = self.map == "paired"
-        self.phases_ = None if paired else rng.uniform(0.0, 2.0 * np.pi, n_frequencies)
-        self._n_features_out = int(self.n_components)
+        single = D - 2 * pairs
+        self.phases_ = rng.uniform(0.0, 2.0 * np.pi, single) if single else None
+        self._n_features_out = D
+
+    def _parts(self) -> list[tuple[Array, Array | None]]:
+        """Return the frequencies of pairs, and those that have a phase, as the core takes them."""
+        if self.phases_ is None:
+            return [(self.frequencies_, None)]
+        pairs = len(self.frequencies_) - len(self.phases_)
+        single = (self.frequencies_[pairs:], self.phases_)
+        return [(self.frequencies_[:pairs], None), single] if pairs else [single]
+
+    def _turned(self) -> tuple[Array, Array | None]:
+        """Return one map of all features: a sine is a cosine a quarter of a turn before."""
+        first, *rest = self._parts()
+        if not rest:
+            return first
+        [(last, phases)], pairs = rest, first[0]
+        turns = np.repeat([0.0, -0.5 * np.pi], len(pairs))
+        return np.concatenate([pairs, pairs, last]), np.concatenate([turns, phases])
 
     def _means(self, X: Gaussians) -> FloatArray:
         means = np.empty((len(X), self._n_features_out), self.dtype)
@@ -172,26 +190,25 @@ class UncertainFourierFeatures(FeatureMap):
 
     def _write(self, X: Gaussians, **out: Any) -> None:
         threads = thread_count(self.n_threads)
-        map_ = (self.frequencies_, self.phases_)
-        _core.fourier_features(*map_, X.core_view(), **out, n_threads=threads)
+        _core.fourier_features(*self._turned(), X.core_view(), **out, n_threads=threads)
 
     def _bounds(self, X: Gaussians) -> Covariances:
-        moves = _core.fourier_bound(
-            self.frequencies_,
-            self.phases_,
-            X.core_view(),
-            float(self.radius),
-            float(self.norm),
-            self.bound == "printed",
-            thread_count(self.n_threads),
-        )
+        squares = np.zeros(len(X))
+        for frequencies, phases in self._parts():
+            moves = _core.fourier_bound(
+                frequencies,
+                phases,
+                X.core_view(),
+                float(self.radius),
+                float(self.norm),
+                self.bound == "printed",
+                thread_count(self.n_threads),
+            )
+            share = len(frequencies) * (2 if phases is None else 1) / self._n_features_out
+            squares += share * np.square(moves)
+        moves = np.sqrt(squares)
         return Covariances.from_std(moves, self._n_features_out, argument="bound")
 
     def _check_own_parameters(self) -> None:
         require_choice(self.map, "map", ("paired", "phase"))
         require_choice(self.bound, "bound", ("tight", "printed"))
-        if self.map == "paired" and self.n_components % 2:
-            raise ValueError(
-                f"n_components is {self.n_components}, but map='paired' needs an even number: a "
-                "cosine and a sine for each frequency"
-            )

@@ -5,7 +5,8 @@ Notation (one example at a time):
     mean, S       (d,), (d, d) the example x ~ N(mean, S)
     R             (d, r) a root S = R R'; a bounded input is mean + R u with |u|_p <= radius
     W, phases     (J, d), (J,) frequencies and phases of Fourier features; phases None: the paired
-                  map sqrt(2/D) (cos W x, sin W x) with D = 2 J, else sqrt(2/D) cos(W x + phases)
+                  map sqrt(2/D) (cos W x, sin W x) with D = 2 J, else sqrt(2/D) cos(W x + phases);
+                  fewer than J: those of the last frequencies, after the pairs of the others
     Z, gamma      (m, d) landmarks of the kernel exp(-gamma |x - z|^2); gamma = 1 / (2 sigma^2)
 """
 
@@ -21,8 +22,21 @@ if TYPE_CHECKING:
     Array = NDArray[np.floating[Any]]
 
 
+def turned(W: Array, phases: Array | None) -> tuple[Array, Array | None]:
+    """Return a frequency and a phase for each feature if some have phases: sin u = cos(u - pi/2).
+
+    Pairs come first, their cosines before their sines.
+    """
+    if phases is None or len(phases) == len(W):
+        return W, phases
+    pairs, last = np.split(W, [len(W) - len(phases)])
+    turns = np.repeat([0.0, -0.5 * np.pi], len(pairs))
+    return np.concatenate([pairs, pairs, last]), np.concatenate([turns, phases])
+
+
 def fourier_features(W: Array, phases: Array | None, mean: Array, S: Array) -> tuple[Array, Array]:
     """Return mean (D,) and covariance (D, D) of the features of x, as spec K.9 has them."""
+    W, phases = turned(W, phases)
     u = W @ mean + (0.0 if phases is None else phases)
     Q = W @ S @ W.T
     A = np.diag(Q)

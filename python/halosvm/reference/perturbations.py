@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .features import turned
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 def differentiable_fourier(W: Array, phases: Array | None) -> Features:
     """Return the Fourier features of points, and their derivative (spec G.5)."""
+    W, phases = turned(W, phases)
     root = np.sqrt(2.0 / (2 * len(W) if phases is None else len(W)))
 
     def features(points: Array) -> tuple[Array, Callable[[Array], Array]]:

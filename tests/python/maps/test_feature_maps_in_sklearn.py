@@ -25,33 +25,14 @@ FEATURES = [
 BOTH = pytest.mark.parametrize("features", FEATURES, ids=["fourier", "nystroem"])
 
 
-WITHOUT_A_PAIR = dict.fromkeys(
-    (
-        "check_dont_overwrite_parameters",
-        "check_fit2d_predict1d",
-        "check_methods_sample_order_invariance",
-        "check_methods_subset_invariance",
-        "check_fit2d_1sample",
-        "check_fit2d_1feature",
-    ),
-    "it sets n_components to 1, which is no pair",
-)
-
-
-def expected_failures(estimator):
-    """Return the checks that ask for one feature of a map that has them in pairs."""
-    return WITHOUT_A_PAIR if getattr(estimator, "map", None) == "paired" else {}
-
-
 # Gaussians are not arrays, which is what the checks compare.
 @parametrize_with_checks(
     [
-        UncertainFourierFeatures(10, output="mean", random_state=0),
+        UncertainFourierFeatures(output="mean", random_state=0),
         UncertainFourierFeatures(7, map="phase", output="mean", covariance="bound", random_state=0),
         UncertainNystroem(output="mean", random_state=0),
         UncertainNystroem(landmarks="gaussians", output="mean", covariance="bound", random_state=0),
     ],
-    expected_failed_checks=expected_failures,
 )
 def test_transformer_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -87,8 +68,7 @@ def test_keywords_reach_them_as_metadata_that_they_ask_for_by_themselves(feature
     clf = make_pipeline(sklearn.base.clone(features), UncertainSVC())
     expected = clf.fit(Gaussians(mean, std=std), y)[-1].coef_
     with sklearn.config_context(enable_metadata_routing=True):
-        svc = UncertainSVC().set_fit_request(X_std=False, X_cov=False)
-        pipeline = make_pipeline(sklearn.base.clone(features), svc).fit(mean, y, X_std=std)
+        pipeline = sklearn.base.clone(clf).fit(mean, y, X_std=std)
         np.testing.assert_array_equal(pipeline[-1].coef_, expected)
         search = GridSearchCV(pipeline, {"uncertainsvc__C": [0.1, 1.0]}, cv=3)
         assert search.fit(mean, y, X_std=std).best_score_ > 0.7

@@ -50,6 +50,38 @@ def bivariate_expectation(f, mean, Q, n_nodes=80):
 # -- moments -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("D", [1, 5])
+def test_an_odd_number_of_features_has_its_moments_by_quadrature(D, make_gaussians):
+    X, _ = make_gaussians("full", n=3, d=2, scale=0.7)
+    fitted = features(X, n_components=D, covariance="full")
+    assert (len(fitted.frequencies_), len(fitted.phases_)) == (D // 2 + 1, 1)
+    found = fitted.transform(X)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    z = np.stack(np.meshgrid(nodes, nodes)).reshape(2, -1)
+    weights = np.outer(weights, weights).reshape(-1) / (2 * np.pi)
+    for i in range(len(X)):
+        mean, S = X[i]
+        angles = fitted.frequencies_ @ (mean[:, None] + np.linalg.cholesky(S) @ z)
+        pairs, last = angles[:-1], angles[-1:] + fitted.phases_
+        phi = np.sqrt(2 / D) * np.concatenate([np.cos(pairs), np.sin(pairs), np.cos(last)])
+        expected = phi @ weights
+        np.testing.assert_allclose(found.mean[i], expected, atol=1e-12)
+        covariance = (phi * weights) @ phi.T - np.outer(expected, expected)
+        np.testing.assert_allclose(found.covariances[i], covariance, atol=1e-12)
+
+
+@pytest.mark.parametrize("D", [1, 3])
+def test_inner_products_of_an_odd_number_of_features_are_unbiased(D):
+    X = np.array([[0.0, 0.0], [0.6, -0.4], [1.5, 1.0]])
+    draws = []
+    for seed in range(3000):
+        lift = UncertainFourierFeatures(D, gamma=0.4, output="mean", random_state=seed)
+        phi = lift.fit_transform(X)
+        draws.append(phi @ phi.T)
+    error = np.std(draws, axis=0) / np.sqrt(len(draws)) + 1e-12
+    assert np.all(np.abs(np.mean(draws, axis=0) - expected_kernel(X, gamma=0.4)) < 4 * error)
+
+
 @MAPS
 def test_every_entry_of_mean_and_covariance_is_its_integral(form, make_gaussians):
     X, _ = make_gaussians("full", n=3, d=3, scale=0.9)
@@ -321,7 +353,6 @@ def test_a_linear_machine_on_features_is_certified_and_near_to_the_kernel_machin
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": 7}, "n_components is 7, but map='paired' needs an even number"),
         ({"n_components": 0}, "n_components must be >= 1, got 0"),
         ({"gamma": "auto"}, "gamma must be 'scale', 'median', a number or an array, got 'auto'"),
         ({"gamma": -1.0}, "gamma is -1; it must be positive and finite"),
