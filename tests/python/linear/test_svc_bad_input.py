@@ -103,8 +103,8 @@ def test_covariances_of_the_wrong_shape_or_meaning(data, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"X_cov": STD[:D]}, "Covariances.diagonal(X_cov)"),
-        ({"X_cov": STD[:D]}, "Covariances.full(np.broadcast_to(X_cov, (3, 3, 3)))"),
+        ({"X_cov": np.eye(D)}, "Covariances.diagonal(X_cov)"),
+        ({"X_cov": np.eye(D)}, "Covariances.full(np.broadcast_to(X_cov, (3, 3, 3)))"),
         ({"X_std": STD[:D, 0]}, "Covariances.from_std(X_std, n_features=3)"),
         ({"X_cov": STD[:D, 0]}, "Covariances.isotropic(X_cov, n_features=3)"),
         ({"X_cov": STD[:D, 0]}, "Covariances.diagonal(np.broadcast_to(X_cov, (3, 3)))"),
