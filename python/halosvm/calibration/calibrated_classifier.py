@@ -5,7 +5,7 @@ Curves are fitted to decision values of examples that the classifier has not see
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
@@ -18,7 +18,12 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from halosvm.calibration.curves import IsotonicCurve, Temperature
 from halosvm.calibration.expectations import mean_over
 from halosvm.calibration.platt import PlattScaling
-from halosvm.checks.estimator import GaussianEstimator, read_example_weights, read_targets
+from halosvm.checks.estimator import (
+    ERRORS,
+    GaussianEstimator,
+    read_example_weights,
+    read_targets,
+)
 from halosvm.checks.parameters import require_choice
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
@@ -81,6 +86,11 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
     >>> bool(sure > 0.95 > 0.8 > unsure)
     True
     """
+
+    __metadata_request__fit: ClassVar = ERRORS
+    __metadata_request__predict: ClassVar = ERRORS
+    __metadata_request__predict_proba: ClassVar = ERRORS
+    __metadata_request__score: ClassVar = ERRORS
 
     _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from scipy import sparse
 
 from halosvm import _core
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from halosvm.checks.frames import FeatureNames
-    from halosvm.checks.reading import Rows
+    from halosvm.checks.reading import FloatArray, Rows
     from halosvm.checks.units import FeatureUnits
 
 
@@ -92,7 +93,12 @@ def _read_covariances(
         return make(value, argument=argument)
     bare, unit = units.split(value)
     array = reading.as_float_array(bare, argument)
-    _refuse_unclear(array.shape, keyword, names, shape)
+    # A matrix is symmetric; what is not holds variances for each row, as in a fold of d rows.
+    square = keyword == "cov" and array.shape == shape and shape[0] == shape[1] > 1
+    if not (square and (array != array.T).any()):
+        _refuse_unclear(array.shape, keyword, names, shape)
+    if keyword == "cov" and array.shape == shape:
+        _refuse_cut(array, names, shape)
     _require_rows_and_columns(argument, array.shape, names.mean, shape)
     power = 1 if keyword == "std" else 2
     array = units.matched_errors(
@@ -134,6 +140,28 @@ def _refuse_unclear(
     if len(given) > (3 if keyword == "cov" else 2):
         raise ValueError(
             f"{start}too many dimensions; matrices are given as {names.cov}, (n, d, d)"
+        )
+
+
+def _refuse_cut(array: FloatArray, names: Names, shape: tuple[int, ...]) -> None:
+    """Raise ValueError for rows of one matrix for all, as cross-validation cuts where n == d."""
+    n, d = shape
+    if not 3 <= n < d:
+        return
+    own = []
+    for row in array:  # whose entry on the diagonal is in the column that its own values make up
+        columns = np.flatnonzero(np.isin(array[:8], row).all(axis=0) & (row > 0))
+        if len(columns) != 1 or not np.isin(array[:, columns[0]], row).all():
+            return
+        own.append(int(columns[0]))
+    part = array[:, own]
+    if len(set(own)) == n and np.array_equal(part, part.T):
+        cov, make = names.cov, f"pass {names.cov}=Covariances."
+        raise ValueError(
+            f"{cov} has shape {shape}: these are rows of one symmetric matrix, cut as one of {d} "
+            f"examples would be; for one matrix for all of n rows {make}full("
+            f"np.broadcast_to({cov}, (n, {d}, {d}))), for variances per row and feature "
+            f"{make}diagonal({cov})"
         )
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
 
 from halosvm.checks import frames
@@ -34,36 +36,46 @@ if TYPE_CHECKING:
 # What is not finite is told with its place, by `require_finite`.
 _CHECKS = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
 
+# What estimators ask for by themselves where metadata are routed.
+ERRORS = {"X_std": True, "X_cov": True}
+
 
 class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
     """Mixin of classifiers of Gaussians: labels by decision values, and of their own examples."""
 
+    __metadata_request__fit: ClassVar = ERRORS
+    __metadata_request__predict: ClassVar = ERRORS
+    __metadata_request__decision_function: ClassVar = ERRORS
+    __metadata_request__score: ClassVar = ERRORS
+
     classes_: NDArray[Any]
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> NDArray[Any]:
         """Return the most likely class label of each example.
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples; their errors do not change the label.
+        X, X_std, X_cov
+            Examples as in `decision_function`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        values = self.decision_function(X)
+        values = self.decision_function(X, X_std=X_std, X_cov=X_cov)
         codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_std: Any = None, X_cov: Any = None
+    ) -> float:
         """Return the accuracy of `predict`, the share of examples whose label is right.
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples.
+        X, X_std, X_cov
+            Examples as in `predict`.
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -74,19 +86,26 @@ class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
         float
         """
         y, sample_weight = read_targets(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X, X_std=X_std, X_cov=X_cov)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 class GaussianRegressor(RegressorMixin):  # type: ignore[misc]
     """Mixin of regressors of Gaussians: values and weights that belong to their examples."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    __metadata_request__fit: ClassVar = ERRORS
+    __metadata_request__predict: ClassVar = ERRORS
+    __metadata_request__score: ClassVar = ERRORS
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_std: Any = None, X_cov: Any = None
+    ) -> float:
         """Return the coefficient of determination R^2 of `predict`.
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples.
+        X, X_std, X_cov
+            Examples as in `predict`.
         y : array-like of shape (n_samples,)
             Their true values.
         sample_weight : array-like of shape (n_samples,), optional
@@ -97,7 +116,8 @@ class GaussianRegressor(RegressorMixin):  # type: ignore[misc]
         float
         """
         y, sample_weight = read_targets(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X, X_std=X_std, X_cov=X_cov)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
 
 class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
@@ -162,8 +182,11 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         if data.feature_units is not None:
             self.feature_units_in_ = data.feature_units
 
-    def _read_means(self, X: Any) -> Rows:
-        """Read examples whose covariances do not matter."""
+    def _read_means(self, X: Any, X_std: Any = None, X_cov: Any = None) -> Rows:
+        """Read examples whose covariances do not matter; those that are given are checked."""
+        if X_std is not None or X_cov is not None:
+            read: Rows = self._read_data(X, X_std, X_cov).mean
+            return read
         if self._is_read_by_us(X):
             return self._check_features(as_gaussians(X, sparse=self._takes_sparse)).mean
         means = as_rows(validate_data(self, X, reset=False, **self._checks()), "X")
@@ -192,6 +215,8 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
+        if get_config()["enable_metadata_routing"] and getattr(X, "origin", None) is not None:
+            X_std = X_cov = None  # routed to every step; a map before this one took them along
         return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels, sparse=self._takes_sparse)
 
     def __sklearn_tags__(self) -> Any:
@@ -246,7 +271,12 @@ def read_example_weights(X: Any, sample_weight: Any, n_samples: int) -> NDArray[
     if sample_weight is None:
         return np.ones(n_samples)
     require_index_of(X, "sample_weight", sample_weight)
-    weights = weight_of_each(read_weights(sample_weight), n_samples)
+    given = read_weights(sample_weight)
+    negative = np.flatnonzero(np.atleast_1d(given) < 0)
+    if negative.size:
+        value = np.atleast_1d(given)[negative[0]]
+        raise ValueError(f"sample_weight row {negative[0]} is {value:g}; a weight must be >= 0")
+    weights = weight_of_each(given, n_samples)
     if not weights.any():
         raise ValueError("sample_weight is 0 for all rows; one must be positive")
     return weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,6 @@ from halosvm.checks import reading
 from halosvm.core.user_warning import warn_user
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -42,14 +41,22 @@ def read_weights(sample_weight: Any) -> Any:
 
 
 def weight_of_each(sample_weight: Any, n_samples: int) -> Array:
-    """Return one weight >= 0 for each example."""
+    """Return one weight >= 0 for each example; negative ones leave it out, as in scikit-learn."""
     like = np.empty((n_samples, 1))
     weights: Array = _check_sample_weight(sample_weight, like, dtype=np.float64)
-    bad = np.flatnonzero(~(weights >= 0))
-    if bad.size:
-        row = bad[0]
-        raise ValueError(f"sample_weight row {row} is {weights[row]:g}; a weight must be >= 0")
-    return weights
+    bad = np.flatnonzero(weights < 0)
+    if not bad.size:
+        return weights
+    warn_user(
+        f"sample_weight row {bad[0]} is {weights[bad[0]]:g}; with a weight below 0 no objective is "
+        f"convex: {_rows(bad.size)} left out, as by a weight of 0",
+        UserWarning,
+    )
+    return np.maximum(weights, 0.0)
+
+
+def _rows(count: int) -> str:
+    return "this row is" if count == 1 else f"these {count} rows are"
 
 
 def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
@@ -145,6 +152,7 @@ def class_factors(
     """Return the factor of each class, by its weight among the examples where that counts."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         return np.asarray(per_class.sum() / (len(classes) * per_class))
+    _require_known(classes, class_weight)
     factors: Array = compute_class_weight(class_weight, classes=classes, y=classes)
     bad = np.flatnonzero(~((factors > 0) & np.isfinite(factors)))
     if bad.size:
@@ -153,6 +161,19 @@ def class_factors(
             f"class_weight of class {label!r} is {factor:g}; it must be positive and finite"
         )
     return factors
+
+
+def _require_known(classes: NDArray[Any], class_weight: Any) -> None:
+    """Raise ValueError for weights of a class that is absent, if one that is present has none."""
+    labels = classes.tolist()
+    if not isinstance(class_weight, Mapping) or all(label in class_weight for label in labels):
+        return
+    absent = [label for label in class_weight if label not in labels]
+    if absent:
+        raise ValueError(
+            f"class_weight has the class {absent[0]!r}, which y has not; the classes of y are "
+            f"{', '.join(map(repr, labels[:10]))}{', ...' if len(labels) > 10 else ''}"
+        )
 
 
 def _require_weight(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from halosvm import _core
 from halosvm._processor import x86_64_level
+from halosvm.checks.parameters import thread_count
 from halosvm.core.isa import available_isas, processor_name
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _config() -> Config:
         "isa": build["isa"],
         "isa_available": available_isas(),
         "processor": processor_name(x86_64_level()),
-        "n_threads": _core.thread_count(),
+        "n_threads": thread_count(None),
         "platform": platform.platform(),
         "compiler": build["compiler"],
         "eigen": build["eigen"],

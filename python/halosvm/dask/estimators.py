@@ -118,10 +118,10 @@ class UncertainSVC(_Lazy, halosvm.linear.svc.UncertainSVC):
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         X_std: Any = None,
         X_cov: Any = None,
-        sample_weight: Any = None,
         radius: Any = None,
     ) -> Self:
         """Fit the model.
@@ -153,16 +153,16 @@ class UncertainSVC(_Lazy, halosvm.linear.svc.UncertainSVC):
             data = partitions_of(get_client(), X, y, X_std, X_cov, sample_weight)
             return self._fit_chunks(data)
 
-    def predict(self, X: Any) -> Any:
-        """Return the most likely label of each example, of collections lazily."""
+    def predict(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
+        """Return the most likely label of each example, of collections lazily: of their means."""
         if not is_collection(X):
-            return super().predict(X)
+            return super().predict(X, X_std=X_std, X_cov=X_cov)
         return self._on_partitions("predict", X, 1, self.classes_.dtype)
 
-    def decision_function(self, X: Any) -> Any:
-        """Return the decision values, of collections lazily."""
+    def decision_function(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
+        """Return the decision values, of collections lazily: of their means."""
         if not is_collection(X):
-            return super().decision_function(X)
+            return super().decision_function(X, X_std=X_std, X_cov=X_cov)
         return self._on_partitions("decision_function", X, len(self.coef_), np.float64)
 
     def decision_std(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
@@ -192,11 +192,11 @@ class UncertainSVR(_Lazy, halosvm.linear.svr.UncertainSVR):
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         X_std: Any = None,
         X_cov: Any = None,
         y_std: Any = None,
-        sample_weight: Any = None,
     ) -> Self:
         """Fit the model.
 

@@ -457,7 +457,8 @@ class Covariances(arrays.Frozen):
         p : float
             Above 0 and at most 1; 1 keeps every eigenvalue that is not rounding.
         n_threads : int, optional
-            Number of threads; None uses every processor this process may use.
+            Number of threads; None uses every processor, within the limits of
+            OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
 
         Examples
         --------

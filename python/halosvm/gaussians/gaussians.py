@@ -322,8 +322,9 @@ class Gaussians(arrays.Frozen):
     def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise TypeError(
             "Gaussians are not one array, and their means alone would lose the covariances; "
-            "use .mean where only the means are wanted, and UncertainStandardScaler or "
-            "Propagate(transformer) where both are to be transformed"
+            "use .mean where only the means are wanted, UncertainStandardScaler or "
+            "Propagate(transformer) where both are to be transformed, and .mean with X_std or "
+            "X_cov as routed metadata in tools of scikit-learn that make arrays of X"
         )
 
     def __array_function__(self, func: Any, _types: Any, args: Any, kwargs: Any) -> Any:

@@ -16,7 +16,8 @@ from halosvm.checks.estimator import GaussianEstimator, require_finite_decisions
 from halosvm.checks.parameters import thread_count
 from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.gaussians import Gaussians
-from halosvm.gaussians.mixtures import GaussianMixtures
+from halosvm.gaussians.mixtures import GaussianMixtures, moments_of
+from halosvm.kernel.given_kernel import GivenKernel, PrecomputedKernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +41,37 @@ class KernelExpansion(GaussianEstimator):
     n_threads: int | None
     classes_: NDArray[Any]
     support_gaussians_: Examples
-    _pairs: Array
-    _kernel: ExpectedKernel  # as it was fitted, whatever became of the parameters since
+    dual_coef_: Array
+    n_support_: NDArray[np.int32]
+    # As it was fitted, whatever became of the parameters since.
+    _kernel: ExpectedKernel | GivenKernel
+
+    @property
+    def support_vectors_(self) -> NDArray[Any]:
+        """Means of the support examples; none are kept of a precomputed kernel."""
+        check_is_fitted(self)
+        if isinstance(self._kernel, PrecomputedKernel):
+            return np.empty((0, 0))
+        means: NDArray[Any] = moments_of(self.support_gaussians_)[0]
+        return means
+
+    @property
+    def _pairs(self) -> Array:
+        """The coefficients of all support examples in each pair of classes.
+
+        `SVC` stores of an example of class i its coefficients against each other class, in order;
+        those of two classes it stores with the sign of the decision function already turned.
+        """
+        n_classes, dual_coef = len(self.n_support_), self.dual_coef_
+        if n_classes == 2:
+            return dual_coef
+        ends = np.r_[0, np.cumsum(self.n_support_)]
+        of_class = [slice(ends[i], ends[i + 1]) for i in range(n_classes)]
+        pairs = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
+        for row, i, j in zip(pairs, *np.triu_indices(n_classes, 1), strict=True):
+            row[of_class[i]] = dual_coef[j - 1, of_class[i]]
+            row[of_class[j]] = dual_coef[i, of_class[j]]
+        return pairs
 
     def decision_std(
         self,
@@ -86,6 +116,10 @@ class KernelExpansion(GaussianEstimator):
         O(d^3) for full matrices.
         """
         check_is_fitted(self)
+        if isinstance(self._kernel, GivenKernel):
+            raise ValueError(  # noqa: TRY004 -- of a parameter, not of an argument
+                f"kernel {self._kernel.kind} has no closed form of the standard deviation"
+            )
         if self._kernel.tau is not None:
             raise ValueError(
                 "level2='gaussian' has no standard deviation in closed form; the expected kernel "
@@ -103,10 +137,10 @@ class KernelExpansion(GaussianEstimator):
 
 def expansion_values(
     X: Examples,
-    Z: Examples,
+    Z: Any,
     coefficients: Array,
     intercepts: Array,
-    kernel: ExpectedKernel,
+    kernel: ExpectedKernel | GivenKernel,
     n_threads: int,
 ) -> Array:
     """Return sum_j c_pj k(X_i, Z_j) + b_p, (n_samples, n_problems), in blocks of examples.
@@ -114,7 +148,7 @@ def expansion_values(
     Parameters
     ----------
     X, Z : Gaussians or GaussianMixtures
-        Examples, and the support examples.
+        Examples, and the support examples; of a precomputed kernel the rows of these.
     coefficients : ndarray of shape (n_problems, n_support)
         The c.
     intercepts : ndarray of shape (n_problems,)
@@ -202,7 +236,7 @@ def _linear_moments(
 ) -> tuple[Array, Array]:
     """Return means, less a constant, and variances of w'x with w = sum_j c_j z_j, scaled."""
     w = np.ascontiguousarray((weights @ Z.mean) * kernel.gamma)
-    std = _core.decision_std(X.covariances.core_view(), w)
+    std = _core.decision_std(X.covariances.core_view(), w, thread_count(None))
     return X.mean @ w.T, np.square(std)
 
 

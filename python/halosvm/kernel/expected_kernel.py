@@ -133,8 +133,10 @@ def resolve_gamma(
     if kind == "linear":
         return np.ones(1)
     if isinstance(gamma, str):
+        if gamma == "auto":
+            return np.array([1.0 / X.shape[1]])
         if gamma != "scale":
-            raise ValueError(f"gamma must be 'scale', a number or an array, got {gamma!r}")
+            raise ValueError(f"gamma must be 'scale', 'auto', a number or an array, got {gamma!r}")
         variance = _variance(X, weights)
         return np.array([1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0])
     refuse(gamma, "gamma")
@@ -144,7 +146,7 @@ def resolve_gamma(
     except ValueError:  # lists of different lengths
         given = np.empty(0, object)
     if given.dtype.kind not in "iuf":
-        raise TypeError(f"gamma must be 'scale', a number or an array, got {gamma!r}")
+        raise TypeError(f"gamma must be 'scale', 'auto', a number or an array, got {gamma!r}")
     values = given.astype(np.float64)
     if values.ndim != 1 or len(values) not in (1, X.shape[1]):
         raise ValueError(

@@ -57,12 +57,13 @@ def expected_kernel(
     kind : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
         As in `sklearn.metrics.pairwise`. "laplacian" needs zero, isotropic or diagonal covariances.
         "linear" does not depend on the covariances.
-    gamma : float, array-like of shape (n_features,), or "scale", default="scale"
+    gamma : "scale", "auto", float or array-like of shape (n_features,), default="scale"
         Inverse bandwidth, 1 / (2 sigma^2) for "rbf", of all features or of each:
         exp(-sum_k gamma_k (x_k - y_k)^2), exp(-sum_k gamma_k abs(x_k - y_k)),
         (sum_k gamma_k x_k y_k + coef0)^degree. "scale" is 1 / (n_features v) with the variance v of
         all values in `Y`, or in `X` without `Y`, those of the covariances and between components
-        included; thus ``expected_kernel(X_test, X_train)`` and ``expected_kernel(X_train)`` agree.
+        included; thus ``expected_kernel(X_test, X_train)`` and ``expected_kernel(X_train)`` agree;
+        "auto" is 1 / n_features.
     degree : int, default=3
         Of "poly": 1, 2 or 3.
     coef0 : float, default=1.0
@@ -89,7 +90,8 @@ def expected_kernel(
     dtype : {numpy.float32, numpy.float64}, optional
         Type of the result when `out` is not given; float64 by default.
     n_threads : int, optional
-        Number of threads; None uses every processor this process may use. The result does not
+        Number of threads; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers. The result does not
         depend on it.
 
     Returns

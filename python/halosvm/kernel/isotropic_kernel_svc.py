@@ -130,9 +130,9 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         kernel: str = "rbf",
         gamma: ArrayLike | str = "scale",
         degree: int = 3,
-        coef0: float = 1.0,
+        coef0: float = 0.0,
         solver: str = "auto",
-        tol: float = 1e-6,
+        tol: float = 1e-9,
         max_iter: int = 1000,
         class_weight: Mapping[Any, float] | str | None = None,
         fit_intercept: bool = True,
@@ -156,10 +156,10 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         self,
         X: Gaussians | ArrayLike,
         y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model; a fit that is interrupted leaves the estimator as it was.
 
@@ -173,12 +173,12 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
             are the sigma_i^2.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
         X_std : array-like of shape (n_samples,), optional
             The sigma_i, in the unit of the feature space.
         X_cov : Covariances or array-like of shape (n_samples,), optional
             The sigma_i^2.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 of the examples' losses.
 
         Returns
         -------
@@ -232,13 +232,20 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         self._lengths = np.linalg.norm(result.coef, axis=1)  # |w|
         return self
 
-    def decision_function(self, X: Gaussians | ArrayLike) -> Array:
+    def decision_function(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
         """Return the decision values <w, phi(x)> + b, for uncertain examples their means.
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples; an error in the feature space does not change the mean decision value.
+        X, X_std, X_cov
+            Examples as in `fit`; an error in the feature space does not change the mean decision
+            value.
 
         Returns
         -------
@@ -246,7 +253,8 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
             Positive values speak for `classes_[1]`, or for the class of the column.
         """
         check_is_fitted(self)
-        points, support = as_gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
+        points = as_gaussians(self._read_means(X, X_std, X_cov))
+        support = Gaussians(self.support_vectors_)
         values = expansion_values(
             points,
             support,

@@ -13,18 +13,19 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.checks.estimator import GaussianClassifier, read_targets
+from halosvm.checks.estimator import GaussianClassifier
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.core.abandonable import abandonable
 from halosvm.core.user_warning import warn_user
 from halosvm.kernel.expansions import KernelExpansion, expansion_values
 from halosvm.kernel.expected_kernel import ExpectedKernel, check_diagonal, check_kernel
+from halosvm.kernel.given_kernel import PrecomputedKernel, given_kernel
 from halosvm.kernel.level2 import check_level2, resolve_tau
 from halosvm.kernel.training_gram import require_memory, training_gram
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -47,11 +48,14 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser, as in `SVC`.
-    kernel : {"rbf", "laplacian", "poly", "linear"}, default="rbf"
+        Weight of the losses against the regulariser, as in `SVC`; infinite for a hard margin.
+    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"} or callable, default="rbf"
+        "precomputed": X holds kernel values, a column for each training example, as that of
+        `expected_kernel` does. A function of two sets of examples returns their kernel values; it
+        gets arrays if both are certain, else Gaussians or GaussianMixtures.
     gamma, degree, coef0, normalize
-        Of the kernel, as in `expected_kernel`; gamma="scale" counts the covariances, and examples
-        by their weights.
+        Of the other kernels, as in `expected_kernel`; gamma="scale" counts the covariances, and
+        examples by their weights.
     diagonal : {"product", "unit"}, default="product"
         Diagonal of the Gram matrix that is trained on, as in `expected_kernel`: "unit" adds a ridge
         to each uncertain example. Predictions use the product formula always.
@@ -59,8 +63,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         The level-2 kernel of `expected_kernel`, a Gaussian of the distances by the expected kernel.
         Decision values are no expectations then. "median" is that of the training examples by their
         weights, in predictions too.
-    tol : float, default=1e-3
-        Tolerance of the dual solver.
+    tol : float, default=1e-7
+        Tolerance of the dual solver, at which weights equal repeated rows to seven digits.
     max_iter : int, default=-1
         Limit of its iterations; -1 is none.
     cache_size : float, default=200
@@ -72,7 +76,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         What `decision_function` returns of more than two classes, as in `SVC`: a value for each
         class, or for each pair of classes, beside which `decision_std` stands.
     n_threads : int or None, default=None
-        Number of threads for kernels; None uses every processor this process may use.
+        Number of threads for kernels; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
     memory : str, path, joblib.Memory or None, default=None
         Where to keep Gram matrices of training examples, as in `Pipeline`: a search over C, `tol`
         or `class_weight` computes that of each fold once for each kernel. Kernels of different
@@ -87,13 +92,19 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     support_ : ndarray of shape (n_support,)
         Rows of the support examples in the training data.
     support_gaussians_ : Gaussians or GaussianMixtures
-        The support examples, all that is kept of the data.
+        The support examples, all that is kept of the data; not of a precomputed kernel.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Their means.
+    n_support_ : ndarray of shape (n_classes,)
+        How many there are of each class.
+    coef_ : ndarray of shape (n_classes * (n_classes - 1) / 2, n_features)
+        With kernel="linear" the w of each pair of classes, as in `SVC`.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support)
         Coefficients of the support examples, times their labels, as in `SVC`.
     intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
         Intercepts, one for each pair of classes.
     gamma_ : ndarray of shape (1,) or (n_features,)
-        The gamma in use.
+        The gamma in use; None of a kernel of the user's.
     tau_ : float or None
         The tau in use, None without a level-2 kernel.
     n_iter_ : int
@@ -130,15 +141,15 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         self,
         C: float = 1.0,
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         gamma: ArrayLike | str = "scale",
         degree: int = 3,
-        coef0: float = 1.0,
+        coef0: float = 0.0,
         diagonal: str = "product",
         normalize: bool = False,
         level2: str | None = None,
         tau: float | str = "median",
-        tol: float = 1e-3,
+        tol: float = 1e-7,
         max_iter: int = -1,
         cache_size: float = 200,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -147,7 +158,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         memory: Any = None,
     ) -> None:
         self.C = C
-        self.kernel = kernel
+        self.kernel: Any = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
@@ -167,10 +178,10 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         self,
         X: Examples | ArrayLike,
         y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model; a fit that is interrupted leaves the estimator as it was.
 
@@ -185,10 +196,10 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
             Training examples, or only their means.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
-        X_std, X_cov : array-like, optional
-            Standard deviations or covariances, as in `UncertainSVC.fit`.
         sample_weight : array-like of shape (n_samples,), optional
             Factors for C of each example.
+        X_std, X_cov : array-like, optional
+            Standard deviations or covariances, as in `UncertainSVC.fit`.
 
         Returns
         -------
@@ -204,7 +215,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         Warns
         -----
         ConvergenceWarning
-            If the dual solver ends at `max_iter`.
+            If the dual solver ends at `max_iter`, or if one class is predicted of all examples.
         """
         with self._all_or_nothing():
             return self._fit(X, y, X_std, X_cov, sample_weight)
@@ -214,21 +225,16 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         classes, codes = encode_labels(y)
         used, weights = weighted_rows(classes, codes, sample_weight)
-        if len(used) < len(data):
-            # `SVC` drops the others itself, but then counts support examples among the rest.
-            data, y, codes = data[used], y[used], codes[used]
+        # `SVC` drops the others itself, but then counts support examples among the rest.
+        y, codes = y[used], codes[used]
         costs = raw_weights(classes, codes, weights, self.class_weight)
-        require_memory(len(data))
-        kernel = ExpectedKernel.for_examples(
-            data, weights, self.kernel, self.gamma, self.degree, self.coef0, self.normalize
+        require_memory(len(used))
+        given = given_kernel(self.kernel)
+        kernel, gram = (
+            self._expected_gram(data[used], weights)
+            if given is None
+            else (given, given.training_gram(data, used))
         )
-        memory, threads = self.memory, thread_count(self.n_threads)
-        if self.level2 is not None:
-            tau = resolve_tau(
-                self.tau, data, lambda rows: training_gram(memory, rows, kernel, threads), weights
-            )
-            kernel = dataclasses.replace(kernel, tau=tau)
-        gram = training_gram(memory, data, kernel, threads, self.diagonal)
         dual = _DualSolver(
             C=self.C,
             kernel="precomputed",
@@ -242,7 +248,10 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         self.gamma_, self.tau_, self._kernel = kernel.gamma, kernel.tau, kernel
         self.classes_ = classes
         self.support_ = used[dual.support_]
-        self.support_gaussians_ = data[dual.support_]
+        self.__dict__.pop("support_gaussians_", None)
+        if self.kernel != "precomputed":
+            self.support_gaussians_ = data[self.support_]
+        self.n_support_ = dual.n_support_
         self.dual_coef_ = dual.dual_coef_
         self.intercept_ = dual.intercept_
         self.n_iter_ = int(dual.n_iter_.max())
@@ -251,18 +260,50 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
                 f"the dual solver ended at max_iter = {self.max_iter} before tol = {self.tol:g} "
                 "was reached; increase max_iter or tol, or standardise the features"
             )
-        self._pairs = _pair_coefficients(dual.dual_coef_, dual.n_support_)
+        predicted = self._codes(gram[:, dual.support_] @ self._pairs.T + self.intercept_)
+        if predicted.min() == predicted.max():
+            warn_user(
+                f"only the class {classes.tolist()[predicted[0]]!r} is predicted of all training "
+                "examples: their errors are large, the classes overlap, or one is rare; try "
+                "class_weight='balanced', or another C or gamma"
+            )
         return self
 
+    def _expected_gram(self, data: Examples, weights: Array | None) -> tuple[ExpectedKernel, Array]:
+        """Return a kernel that has a name, with all its parameters, and the Gram matrix."""
+        kernel = ExpectedKernel.for_examples(
+            data, weights, self.kernel, self.gamma, self.degree, self.coef0, self.normalize
+        )
+        memory, threads = self.memory, thread_count(self.n_threads)
+        if self.level2 is not None:
+            tau = resolve_tau(
+                self.tau, data, lambda rows: training_gram(memory, rows, kernel, threads), weights
+            )
+            kernel = dataclasses.replace(kernel, tau=tau)
+        return kernel, training_gram(memory, data, kernel, threads, self.diagonal)
+
+    @property
+    def coef_(self) -> Array:
+        """The w of the decision values w'x + b, with kernel="linear" alone."""
+        if self.kernel != "linear" or self.normalize or self.level2 is not None:
+            raise AttributeError("coef_ is there with kernel='linear' alone")
+        coef = np.asarray(self._pairs @ self.support_vectors_)
+        coef.flags.writeable = False  # what is written into it would be lost
+        return coef
+
     def _check_parameters(self) -> None:
-        for name in ("C", "tol", "cache_size"):
+        require_number(self.C, "C", or_infinity=True)
+        for name in ("tol", "cache_size"):
             require_number(getattr(self, name), name)
         if isinstance(self.max_iter, bool) or self.max_iter != -1:
             require_count(self.max_iter, "max_iter")
         thread_count(self.n_threads)
-        check_kernel(self.kernel, self.degree, self.coef0, self.normalize, "kernel")
-        check_diagonal(self.diagonal, self.kernel, self.normalize)
-        check_level2(self.level2, self.tau, self.diagonal)
+        if given_kernel(self.kernel) is None:
+            check_kernel(self.kernel, self.degree, self.coef0, self.normalize, "kernel")
+            check_diagonal(self.diagonal, self.kernel, self.normalize)
+            check_level2(self.level2, self.tau, self.diagonal)
+        elif self.normalize or self.level2 is not None or self.diagonal != "product":
+            raise ValueError("normalize, level2 and diagonal are of the kernels with a name alone")
         shape = self.decision_function_shape
         if not isinstance(shape, str) or shape not in _SHAPES:
             raise ValueError(
@@ -295,7 +336,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
             return values[:, 0]
         if self.decision_function_shape == "ovo":
             return values
-        return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
+        return self._of_classes(values)
 
     def predict(
         self,
@@ -306,6 +347,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     ) -> NDArray[Any]:
         """Return the class label of each example, of many classes that which wins most pairs.
 
+        Among classes that win as many the decision values of their pairs tell.
+
         Parameters
         ----------
         X, X_std, X_cov
@@ -315,60 +358,33 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         -------
         ndarray of shape (n_samples,)
         """
-        values = self._pair_values(X, X_std, X_cov)
-        if len(self.classes_) == 2:
-            codes = (values[:, 0] > 0).astype(np.intp)
-        else:
-            codes = self._votes(values).argmax(axis=1)
+        codes = self._codes(self._pair_values(X, X_std, X_cov))
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def score(
-        self,
-        X: Examples | ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-    ) -> float:
-        """Return the accuracy of `predict`, the share of examples whose label is right.
+    def _codes(self, values: Array) -> NDArray[np.intp]:
+        """Return the places of the classes that the decision values of all pairs speak for."""
+        if len(self.classes_) == 2:
+            return (values[:, 0] > 0).astype(np.intp)
+        return np.asarray(self._of_classes(values).argmax(axis=1))
 
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Examples as in `predict`.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the examples.
-
-        Returns
-        -------
-        float
-        """
-        if X_std is not None or X_cov is not None:
-            y, sample_weight = read_targets(X, y, sample_weight)
-            X = self._read_data(X, X_std, X_cov)
-        return float(super().score(X, y, sample_weight))
-
-    def _votes(self, values: Array) -> NDArray[np.intp]:
-        """Return the pairs that each class wins, (n_samples, n_classes)."""
-        n_classes = len(self.classes_)
-        votes = np.zeros((len(values), n_classes), dtype=np.intp)
-        for pair, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
-            votes[:, i] += values[:, pair] > 0
-            votes[:, j] += values[:, pair] <= 0
-        return votes
+    def _of_classes(self, values: Array) -> Array:
+        """Return a value for each class: the pairs that it wins, and a little by how much."""
+        return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
 
     def _pair_values(self, X: Any, X_std: Any, X_cov: Any) -> Array:
         """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
         check_is_fitted(self)
         data = self._read_data(X, X_std, X_cov)
         threads = thread_count(self.n_threads)
-        return expansion_values(
-            data, self.support_gaussians_, self._pairs, self.intercept_, self._kernel, threads
-        )
+        precomputed = isinstance(self._kernel, PrecomputedKernel)
+        support = self.support_ if precomputed else self.support_gaussians_
+        return expansion_values(data, support, self._pairs, self.intercept_, self._kernel, threads)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
 
 
 class _DualSolver(SVC):  # type: ignore[misc]
@@ -376,21 +392,3 @@ class _DualSolver(SVC):  # type: ignore[misc]
 
     def _warn_from_fit_status(self) -> None:
         pass
-
-
-def _pair_coefficients(dual_coef: Array, n_support: NDArray[np.int32]) -> Array:
-    """Return the coefficients of all support examples in each pair of classes.
-
-    `SVC` stores of an example of class i its coefficients against each other class, in order; those
-    of two classes it stores with the sign of the decision function already turned.
-    """
-    n_classes = len(n_support)
-    if n_classes == 2:
-        return dual_coef
-    ends = np.r_[0, np.cumsum(n_support)]
-    of_class = [slice(ends[i], ends[i + 1]) for i in range(n_classes)]
-    pairs = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
-    for row, i, j in zip(pairs, *np.triu_indices(n_classes, 1), strict=True):
-        row[of_class[i]] = dual_coef[j - 1, of_class[i]]
-        row[of_class[j]] = dual_coef[i, of_class[j]]
-    return pairs

@@ -277,7 +277,7 @@ def scale_hypergradient(
     c = np.ones(len(y)) if weights is None else weights
     c = c / c.sum()
     covariances = X.covariances.core_view()
-    m, s = 1.0 - y * (X.mean @ w + b), _core.decision_std(covariances, w[np.newaxis], 0)[:, 0]
+    m, s = 1.0 - y * (X.mean @ w + b), _core.decision_std(covariances, w[np.newaxis], 1)[:, 0]
     curve = _core.evaluate_loss("expected_hinge", m, s)[2]
     z = np.divide(m, s, out=np.zeros_like(m), where=curve > 0.0)
     along_x = c * y * curve * s * z

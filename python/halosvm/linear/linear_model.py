@@ -25,8 +25,10 @@ class LinearScores(GaussianEstimator):
 
     n_threads: int | None
 
-    def _scores(self, X: Any, coef: Array, intercept: Array) -> Array:
-        means = self._read_means(X)
+    def _scores(
+        self, X: Any, coef: Array, intercept: Array, X_std: Any = None, X_cov: Any = None
+    ) -> Array:
+        means = self._read_means(X, X_std, X_cov)
         values = _core.decision_function(means, coef, intercept, thread_count(self.n_threads))
         require_finite_decisions(values, means)
         return values
@@ -45,13 +47,19 @@ class LinearModel(LinearScores):
     coef_: Array
     intercept_: Array
 
-    def decision_function(self, X: Gaussians | ArrayLike) -> Array:
+    def decision_function(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
         """Return the decision values w'x + b, for uncertain examples their means.
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples; a covariance does not change the mean decision value.
+        X, X_std, X_cov
+            Examples as in `fit`; a covariance does not change the mean decision value.
 
         Returns
         -------
@@ -59,7 +67,7 @@ class LinearModel(LinearScores):
             Positive values speak for `classes_[1]`, or for the class of the column.
         """
         check_is_fitted(self)
-        return self._squeezed(self._scores(X, self.coef_, self.intercept_))
+        return self._squeezed(self._scores(X, self.coef_, self.intercept_, X_std, X_cov))
 
     def decision_std(
         self,

@@ -5,14 +5,15 @@ Means and labels enter; the sizes of the errors that validation data ask for, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import type_of_target
 from threadpoolctl import threadpool_limits
 
 from halosvm.checks import reading
-from halosvm.checks.estimator import GaussianClassifier
+from halosvm.checks.estimator import ERRORS, GaussianClassifier
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.checks.targets import encode_labels, raw_weights
 from halosvm.linear import validation
@@ -70,7 +71,8 @@ class SafeSVC(GaussianClassifier, LinearModel):
     random_state : int, RandomState instance or None, default=None
         Seed of the draw for a fraction.
     n_threads : int or None, default=None
-        Number of threads; None uses every processor this process may use.
+        Number of threads; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
     verbose : int, default=0
         If positive, `fit` prints the loss after each step.
 
@@ -142,13 +144,15 @@ class SafeSVC(GaussianClassifier, LinearModel):
         self.n_threads = n_threads
         self.verbose = verbose
 
+    __metadata_request__fit: ClassVar = dict.fromkeys(ERRORS, UNUSED)  # they are to be learnt
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
     def fit(
-        self, X: Gaussians | ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+        self, X: Gaussians | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn the sizes of the errors, and fit the model.
 

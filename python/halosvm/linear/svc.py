@@ -127,7 +127,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     random_state : int, RandomState instance or None, default=None
         Seed of the mini-batches. One seed gives one result, on any number of threads.
     n_threads : int or None, default=None
-        Number of threads; None uses every processor this process may use.
+        Number of threads; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
     verbose : int, default=0
         If positive, `fit` prints a line of progress after each iteration, for "sgd" after 1, 2, 4,
         8, ... passes.
@@ -236,10 +237,10 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         self,
         X: Gaussians | ArrayLike | Chunks,
         y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
         radius: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
@@ -254,14 +255,14 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             memory.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
             Standard deviations of the values in `X`, in the same units. A scaler of scikit-learn
             before this step scales `X` alone; see `UncertainStandardScaler` and `Propagate`.
         X_cov : Covariances or array-like, optional
             Covariances; an array is read by its dimensions: (n_samples,) isotropic,
             (n_samples, n_features) diagonal, (n_samples, n_features, n_features) full.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 of the examples' losses.
         radius : array-like of shape (n_samples,), optional
             Radii >= 0 of the examples, which the parameter `radius` multiplies.
 
@@ -320,10 +321,10 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         X: Gaussians | ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
         n_total: float = 10_000,
     ) -> Self:
         """Go on with one step of averaged gradient descent for each example, in their order.

@@ -6,12 +6,12 @@ Gaussians and values enter, both with errors; coefficients, predictions and thei
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.checks.estimator import GaussianRegressor, read_targets
+from halosvm.checks.estimator import ERRORS, GaussianRegressor, read_targets
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, require_finite
 from halosvm.checks.targets import weight_of_each
@@ -80,7 +80,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     random_state : int, RandomState instance or None, default=None
         Seed of the mini-batches.
     n_threads : int or None, default=None
-        Number of threads; None uses every processor this process may use.
+        Number of threads; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
     verbose : int, default=0
         If positive, `fit` prints a line of progress after each iteration.
 
@@ -121,6 +122,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     array([8.9])
     """
 
+    __metadata_request__fit: ClassVar = {**ERRORS, "y_std": True}
     _takes_sparse = True
 
     coef_: Array
@@ -163,11 +165,11 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         self,
         X: Gaussians | ArrayLike | Chunks,
         y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
         y_std: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -180,6 +182,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             memory.
         y : array-like of shape (n_samples,)
             Values.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
             Standard deviations of the values in `X`, in the same units. A scaler of scikit-learn
             before this step scales `X` alone; see `UncertainStandardScaler` and `Propagate`.
@@ -187,8 +191,6 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             Covariances, as in `UncertainSVC.fit`.
         y_std : float or array-like of shape (n_samples,), optional
             Standard deviations of the errors of `y`, which add to those that X brings about.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 of the examples' losses.
 
         Returns
         -------
@@ -237,11 +239,11 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         self,
         X: Gaussians | ArrayLike,
         y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
         y_std: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
         n_total: float = 10_000,
     ) -> Self:
         """Go on with one step of averaged gradient descent for each example, in their order.
@@ -334,22 +336,21 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             Whether to return also what the errors of X alone do to the prediction,
             sqrt(w'Sw).
         X_std, X_cov : optional
-            Errors of `X` for that, as in `fit`.
+            Errors of `X` for that, as in `fit`; they do not change the mean.
 
         Returns
         -------
         ndarray of shape (n_samples,), or two of them
         """
-        if not return_std and (X_std is not None or X_cov is not None):
-            raise ValueError("X_std and X_cov are of use with return_std=True alone")
         check_is_fitted(self)
         if not return_std:
-            return self._values(X)
+            return self._values(X, X_std, X_cov)
         data = self._read_data(X, X_std, X_cov)
         return self._values(data), self._spreads(data, None, None, self.coef_[None])[:, 0]
 
-    def _values(self, X: Any) -> Array:
-        values: Array = self._scores(X, self.coef_[None], np.array([self.intercept_]))[:, 0]
+    def _values(self, X: Any, X_std: Any = None, X_cov: Any = None) -> Array:
+        model = self.coef_[None], np.array([self.intercept_])
+        values: Array = self._scores(X, *model, X_std, X_cov)[:, 0]
         return values
 
     def _checked_loss(self) -> ResidualLoss:

@@ -81,7 +81,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_threads : int or None, default=None
-        Number of threads; None uses every processor this process may use. Results do not depend on
+        Number of threads; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers. Results do not depend on
         it.
     verbose : int, default=0
         If positive, `fit` prints a line of progress after each pass.

@@ -95,7 +95,8 @@ class UncertainNystroem(FeatureMap):
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks.
     n_threads : int or None, default=None
-        Number of threads; None uses every processor this process may use.
+        Number of threads; None uses every processor, within the limits of
+        OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
 
     Attributes
     ----------

@@ -61,6 +61,7 @@ def test_equal_quantiles_make_a_certain_value():
 
 
 @pytest.mark.parametrize("value", VALUES[:4])
+@pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
 def test_the_gamma_of_equal_examples_is_1(value):
     points = Gaussians(np.full((7, 3), value))
     assert resolve_gamma("scale", points, "rbf") == [1.0]

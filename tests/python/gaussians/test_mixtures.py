@@ -441,6 +441,7 @@ def test_models_of_mixtures_and_of_gaussians_take_both(problem):
     )
 
 
+@pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
 def test_mixtures_pass_through_the_searches_of_scikit_learn(problem):
     X, y = problem
     scores = cross_val_score(UncertainKernelSVC(), X, y, cv=3)

@@ -191,7 +191,7 @@ def lost(X, y):
     [
         (lost, ValueError, r"chunk 1: X.*row 3, column 1"),
         (lambda X, y: (X, y[:4]), ValueError, "chunk 1: y has 4 values, X has 5 rows"),
-        (lambda X, y: (X, y, -np.ones(5)), ValueError, "chunk 1: sample_weight row 0 is -1"),
+        (lambda X, y: (X, y, np.ones(4)), ValueError, "chunk 1: sample_weight.shape == \\(4,\\)"),
         (lambda X, y: (X[:, :1], y), ValueError, "chunk 1: X has 1 features.* before have 2"),
         (lambda X, y: X, TypeError, r"chunk 1: a chunk is a tuple \(X, y\).*got ndarray"),
         (lambda X, y: (X, y + 0.5), ValueError, "chunk 1: Unknown label type: continuous"),

@@ -103,8 +103,8 @@ def test_covariances_of_the_wrong_shape_or_meaning(data, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"X_cov": STD[:D]}, "Covariances.diagonal(X_cov)"),
-        ({"X_cov": STD[:D]}, "Covariances.full(np.broadcast_to(X_cov, (3, 3, 3)))"),
+        ({"X_cov": np.eye(D)}, "Covariances.diagonal(X_cov)"),
+        ({"X_cov": np.eye(D)}, "Covariances.full(np.broadcast_to(X_cov, (3, 3, 3)))"),
         ({"X_std": STD[:D, 0]}, "Covariances.from_std(X_std, n_features=3)"),
         ({"X_cov": STD[:D, 0]}, "Covariances.isotropic(X_cov, n_features=3)"),
         ({"X_cov": STD[:D, 0]}, "Covariances.diagonal(np.broadcast_to(X_cov, (3, 3)))"),
@@ -328,7 +328,6 @@ def test_too_many_classes_are_an_error():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (changed(np.ones(N), 7, -0.5), "sample_weight:? row 7 is -0.5; a weight must be >= 0"),
         (changed(np.ones(N), 7, np.nan), "Input sample_weight contains NaN: row 7 is nan"),
         (changed(np.ones(N), 7, np.inf), "Input sample_weight contains infinity"),
         (np.zeros(N), "(?i)sample.weight.*(non-zero|positive)"),
@@ -337,7 +336,6 @@ def test_too_many_classes_are_an_error():
         (Y.astype(float), "sample_weight is 0 for all examples of class 0; leave them out"),
         (np.ones(N - 1), r"sample_weight.shape == \(11,\), expected \(12,\)"),
         (np.ones((N, 2)), "1D array or scalar"),
-        (-1.0, "sample_weight:? row 0 is -1"),
     ],
 )
 def test_weights_that_make_no_sense(weights, message):
@@ -369,7 +367,7 @@ def test_a_class_without_weight_is_named_by_its_label(labels):
         ({0: 0.0}, "class_weight of class 0 is 0; it must be positive and finite"),
         ({1: np.nan}, "class_weight of class 1 is nan; it must be positive and finite"),
         ({1: np.inf}, "class_weight of class 1 is inf; it must be positive and finite"),
-        ({5: 1.0}, r"The classes, \[0, 1\], are not in class_weight"),
+        ({5: 1.0}, "class_weight has the class 5, which y has not; the classes of y are 0, 1"),
         ("even", "class_weight"),
         (3, "class_weight"),
     ],

@@ -85,7 +85,8 @@ class TotalSVC(GaussianClassifier, LinearModel):
           tells. Errors must be isotropic. With a kernel :math:`\delta_i` is the largest distance
           that an error makes in the feature space.
     gamma, degree, coef0
-        Of the kernel, as in `expected_kernel` for certain points; gamma is "scale" or a number.
+        Of the kernel, as in `expected_kernel` for certain points; gamma is "scale", "auto" or
+        a number.
     radius : float, default=1.0
         r, in standard deviations.
     ball_radius : float, default=1.0
@@ -164,7 +165,7 @@ class TotalSVC(GaussianClassifier, LinearModel):
         formulation: str = "penalised",
         gamma: float | str = "scale",
         degree: int = 3,
-        coef0: float = 1.0,
+        coef0: float = 0.0,
         radius: float = 1.0,
         ball_radius: float = 1.0,
         n_restarts: int = 0,
@@ -193,10 +194,10 @@ class TotalSVC(GaussianClassifier, LinearModel):
         self,
         X: Gaussians | ArrayLike,
         y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model; a fit that is interrupted leaves the estimator as it was.
 
@@ -206,13 +207,13 @@ class TotalSVC(GaussianClassifier, LinearModel):
             Training examples, or only their means.
         y : array-like of shape (n_samples,)
             Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 of the examples' losses.
         X_std : array-like of shape (n_samples,) or (n_samples, n_features), optional
             Standard deviations of the values in `X`, in the same units. A scaler of scikit-learn
             before this step scales `X` alone; see `UncertainStandardScaler` and `Propagate`.
         X_cov : Covariances or array-like, optional
             Covariances, as in `UncertainSVC.fit`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 of the examples' losses.
 
         Returns
         -------
@@ -278,7 +279,7 @@ class TotalSVC(GaussianClassifier, LinearModel):
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
         check_kernel(self.kernel, self.degree, self.coef0, argument="kernel")
         if np.ndim(self.gamma):
-            raise ValueError(f"gamma must be 'scale' or a number, got {self.gamma!r}")
+            raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {self.gamma!r}")
         require_number(self.radius, "radius", or_zero=True)
         require_number(self.ball_radius, "ball_radius")
         as_count(self.n_restarts, "n_restarts", 0)
@@ -363,13 +364,19 @@ class TotalSVC(GaussianClassifier, LinearModel):
                 "increase max_iter or tol, or standardise the features"
             )
 
-    def decision_function(self, X: Gaussians | ArrayLike) -> Array:
+    def decision_function(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
         """Return the decision values f(x), for uncertain examples those of their means.
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
-            Examples.
+        X, X_std, X_cov
+            Examples as in `fit`; a covariance does not change the decision value.
 
         Returns
         -------
@@ -378,8 +385,9 @@ class TotalSVC(GaussianClassifier, LinearModel):
         """
         check_is_fitted(self)
         if hasattr(self, "coef_"):
-            return super().decision_function(X)
-        points, support = Gaussians(self._read_means(X)), Gaussians(self.support_vectors_)
+            return super().decision_function(X, X_std=X_std, X_cov=X_cov)
+        points = Gaussians(self._read_means(X, X_std, X_cov))
+        support = Gaussians(self.support_vectors_)
         machine = (self.dual_coef_, self.intercept_, self._kernel)
         return self._squeezed(
             expansion_values(points, support, *machine, thread_count(self.n_threads))

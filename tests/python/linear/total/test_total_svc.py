@@ -305,7 +305,7 @@ def test_class_weights_are_sample_weights(make_gaussians):
     [
         ({"kernel": "laplacian"}, ValueError, "kernel must be one of linear, rbf, poly; got 'lap"),
         ({"formulation": "dual"}, ValueError, "formulation must be one of penalised, ball; got"),
-        ({"gamma": [1.0, 2.0]}, ValueError, "gamma must be 'scale' or a number"),
+        ({"gamma": [1.0, 2.0]}, ValueError, "gamma must be 'scale', 'auto' or a number"),
         ({"degree": 5, "kernel": "poly"}, ValueError, "degree must be 1, 2 or 3, got 5"),
         ({"radius": -1.0}, ValueError, "radius must be >= 0 and finite, got -1.0"),
         ({"ball_radius": 0.0}, ValueError, "ball_radius must be positive and finite, got 0.0"),
