@@ -23,8 +23,8 @@ def warn_if_transformed_alone(estimator: Any, X: Any) -> None:
     steps = [repr(step) for _, step in pipeline.steps[:-1] if not isinstance(step, str)]
     warn_user(
         f"errors are given beside an X that was changed by {', '.join(steps)}, and were not "
-        "changed with it; put UncertainStandardScaler or Propagate(transformer) in its place, which take "
-        "errors along",
+        "changed with it; put UncertainStandardScaler or Propagate(transformer) in its place, "
+        "which take errors along",
         UserWarning,
     )
 
