@@ -21,6 +21,7 @@ from halosvm.checks.reading import (
     require_finite,
 )
 from halosvm.checks.targets import read_labels, read_weights, weight_of_each
+from halosvm.checks.transformed_alone import warn_if_transformed_alone
 from halosvm.checks.units import converted
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import as_examples
@@ -164,6 +165,9 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             means = as_rows(means, "X")
             require_finite(means, "X")
             data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
+            for errors in (X_std, X_cov):
+                if errors is not None and not hasattr(errors, "columns"):  # which have to agree
+                    warn_if_transformed_alone(self, X)
         self._remember_units(data)
         return data, y
 

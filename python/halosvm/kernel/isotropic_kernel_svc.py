@@ -130,7 +130,7 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         kernel: str = "rbf",
         gamma: ArrayLike | str = "scale",
         degree: int = 3,
-        coef0: float = 0.0,
+        coef0: float = 1.0,
         solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = 1000,

@@ -54,7 +54,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         `expected_kernel` does. A function of two sets of examples returns their kernel values; it
         gets arrays if both are certain, else Gaussians or GaussianMixtures.
     gamma, degree, coef0, normalize
-        Of the other kernels, as in `expected_kernel`; gamma="scale" counts the covariances, and
+        Of the other kernels, as in `expected_kernel`, but coef0 is 0 unless given, as in `SVC`, and
+        gamma="scale" counts the covariances, and
         examples by their weights.
     diagonal : {"product", "unit"}, default="product"
         Diagonal of the Gram matrix that is trained on, as in `expected_kernel`: "unit" adds a ridge

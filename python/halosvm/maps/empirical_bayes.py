@@ -119,7 +119,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
     Notes
     -----
     In a pipeline, `X_std` and `X_cov` reach this step as metadata, which it asks for by itself;
-    what comes behind it gets posteriors and must not ask for them. Posteriors are of the smallest
+    what comes behind it gets posteriors, and reads no others. Posteriors are of the smallest
     exact kind: certain for measurements without errors, diagonal for one diagonal component and
     diagonal errors, low_rank for factors, else full.
 

@@ -165,7 +165,7 @@ class TotalSVC(GaussianClassifier, LinearModel):
         formulation: str = "penalised",
         gamma: float | str = "scale",
         degree: int = 3,
-        coef0: float = 0.0,
+        coef0: float = 1.0,
         radius: float = 1.0,
         ball_radius: float = 1.0,
         n_restarts: int = 0,

@@ -1,0 +1,41 @@
+"""Whether a pipeline changed X and not its errors: the last step is given both, and can tell.
+
+In:  the last step of a pipeline, and the X that reached it beside errors.
+Out: a warning, if the X that the pipeline was given is another.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from halosvm.core.user_warning import warn_user
+
+
+def warn_if_transformed_alone(estimator: Any, X: Any) -> None:
+    """Warn if the errors beside X belong to another X, which earlier steps were given."""
+    pipeline, original = _pipeline_of(estimator)
+    if pipeline is None or original is X or np.array_equal(np.asarray(original), np.asarray(X)):
+        return
+    steps = [repr(step) for _, step in pipeline.steps[:-1] if not isinstance(step, str)]
+    warn_user(
+        f"errors are given beside an X that was changed by {', '.join(steps)}, and were not "
+        "changed with it; put UncertainStandardScaler or Propagate(transformer) in its place, "
+        "which take errors along",
+        UserWarning,
+    )
+
+
+def _pipeline_of(estimator: Any) -> tuple[Pipeline | None, Any]:
+    """Return the pipeline that is fitting its last step at the moment, and its X."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name in ("fit", "fit_predict"):
+            own = frame.f_locals.get("self")
+            if isinstance(own, Pipeline) and own.steps[-1][1] is estimator:
+                return own, frame.f_locals.get("X")
+        frame = frame.f_back
+    return None, None
