@@ -3,8 +3,8 @@
 #include "halosvm/model/calibration.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "halosvm/core/logistic.hpp"
 #include "halosvm/core/normal.hpp"
-#include "halosvm/loss/expected_logistic.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -123,8 +123,8 @@ double PlattScaling::expected_probability(double mean, double std) const {
   const auto mixture = [](double u, double unit, double width) {
     double sum = 0.0;
     for (int k = 0; k < 3; ++k) {
-      const double own = unit * std::sqrt(ExpectedLogistic::variances[k]);
-      sum += ExpectedLogistic::weights[k] * normal_cdf(-u / std::hypot(own, width));
+      const double own = unit * std::sqrt(LogisticMixture::variances[k]);
+      sum += LogisticMixture::shares[k] * normal_cdf(-u / std::hypot(own, width));
     }
     return sum;
   };

@@ -82,7 +82,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
     >>> y = np.arange(200) % 2
     >>> X = 3 * y[:, None] + rng.normal(size=(200, 2))
     >>> clf = UncertainCalibratedClassifier(UncertainSVC()).fit(X, y, X_std=np.full(200, 0.3))
-    >>> sure, unsure = clf.predict_proba([[3.0, 3.0], [3.0, 3.0]], X_std=[0.0, 5.0])[:, 1]
+    >>> sure, unsure, _ = clf.predict_proba([[3.0, 3.0]] * 3, X_std=[0.0, 5.0, 9.0])[:, 1]
     >>> bool(sure > 0.95 > 0.8 > unsure)
     True
     """

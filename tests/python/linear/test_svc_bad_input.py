@@ -239,14 +239,6 @@ def test_text_is_refused_for_means_and_for_errors(text):
         fit(X, Y, X_std=text)
 
 
-def test_sparse_data_are_refused_with_the_way_out():
-    with pytest.raises(TypeError, match="toarray"):
-        fit(scipy.sparse.csr_array(X))
-    for name in ("X_std", "X_cov"):
-        with pytest.raises(TypeError, match=rf"{name} is sparse; pass {name}.toarray\(\)"):
-            fit(**{name: scipy.sparse.csr_array(STD)})
-
-
 @pytest.mark.parametrize("bad", [STD.astype(complex), STD.astype(str), STD.astype("M8[s]")])
 def test_errors_that_are_not_real_numbers(bad):
     with pytest.raises(TypeError, match=r"X_std has dtype .*; real numbers are needed"):

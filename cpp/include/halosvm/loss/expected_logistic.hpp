@@ -5,6 +5,7 @@
 /// normal laws: so the loss is a mixture of three expected hinges of wider spreads, off by at most 4e-5.
 #pragma once
 
+#include "halosvm/core/logistic.hpp"
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/loss/expected_hinge.hpp"
 
@@ -16,16 +17,13 @@ struct ExpectedLogistic {
   static constexpr const char* name = "expected_logistic";
   static constexpr LossTraits traits = {true, false, false, false, 0.0, 1.0, 0.25, nullptr};
 
-  static constexpr double weights[3] = {0.32329402, 0.56606181, 0.11064417};
-  static constexpr double variances[3] = {1.32870897, 3.38999510, 8.50457061};
-
   static LossFirst first(double m, double s) {
     LossFirst sum{0.0, 0.0, 0.0};
     for (int k = 0; k < 3; ++k) {
-      const LossFirst part = ExpectedHinge::first(m, std::sqrt(s * s + variances[k]));
-      sum.value += weights[k] * part.value;
-      sum.slope_m += weights[k] * part.slope_m;
-      sum.slope_s2 += weights[k] * part.slope_s2;
+      const LossFirst part = ExpectedHinge::first(m, std::sqrt(s * s + LogisticMixture::variances[k]));
+      sum.value += LogisticMixture::shares[k] * part.value;
+      sum.slope_m += LogisticMixture::shares[k] * part.slope_m;
+      sum.slope_s2 += LogisticMixture::shares[k] * part.slope_s2;
     }
     return sum;
   }
@@ -34,12 +32,12 @@ struct ExpectedLogistic {
   static LossSecond second(double m, double s) {
     LossSecond sum{0.0, 0.0, 0.0};
     for (int k = 0; k < 3; ++k) {
-      const double width = std::sqrt(s * s + variances[k]);
+      const double width = std::sqrt(s * s + LogisticMixture::variances[k]);
       const double share = s / width;
       const LossSecond part = ExpectedHinge::second(m, width);
-      sum.mm += weights[k] * part.mm;
-      sum.ms += weights[k] * part.ms * share;
-      sum.ss += weights[k] * (part.ss * share * share + part.mm * (variances[k] / (width * width)));
+      sum.mm += LogisticMixture::shares[k] * part.mm;
+      sum.ms += LogisticMixture::shares[k] * part.ms * share;
+      sum.ss += LogisticMixture::shares[k] * (part.ss * share * share + part.mm * (LogisticMixture::variances[k] / (width * width)));
     }
     return sum;
   }

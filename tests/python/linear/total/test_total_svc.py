@@ -97,8 +97,9 @@ def test_linear_machine_is_that_of_the_best_case(make_gaussians, kind):
     X, y = make_gaussians(kind)
     model = TotalSVC(C=2.0, radius=0.5).fit(X, y)
     same = UncertainSVC(C=2.0, loss="best_case", radius=0.5).fit(X, y)
-    np.testing.assert_array_equal(model.coef_, same.coef_)
-    assert model.objective_ == same.objective_
+    # Errors of few features are seen as errors of all, and summed in another order.
+    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-12)
+    assert model.objective_ == pytest.approx(same.objective_, rel=1e-14)
     assert not hasattr(model, "suboptimality_")
     gains = y * (model.corrections_ @ model.coef_[0])
     np.testing.assert_allclose(gains, 0.5 * same.decision_std(X), rtol=1e-9, atol=1e-12)
