@@ -37,7 +37,8 @@ struct ExpectedLogistic {
       const LossSecond part = ExpectedHinge::second(m, width);
       sum.mm += LogisticMixture::shares[k] * part.mm;
       sum.ms += LogisticMixture::shares[k] * part.ms * share;
-      sum.ss += LogisticMixture::shares[k] * (part.ss * share * share + part.mm * (LogisticMixture::variances[k] / (width * width)));
+      sum.ss += LogisticMixture::shares[k] *
+                (part.ss * share * share + part.mm * (LogisticMixture::variances[k] / (width * width)));
     }
     return sum;
   }
