@@ -134,7 +134,9 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
                 raise TypeError(f"{type(estimator).__name__} takes no sample_weight")
             y = np.asarray(y)
             self.estimator_ = estimator
-            if not isinstance(estimator, FrozenEstimator):
+            if isinstance(estimator, FrozenEstimator):
+                _require_same_classes(estimator, self.classes_)
+            else:
                 self.estimator_ = clone(estimator).fit(
                     _plain(data), y, **_routed(estimator, weighted)
                 )
@@ -304,6 +306,14 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags
+
+
+def _require_same_classes(estimator: Any, classes: NDArray[Any]) -> None:
+    known = np.asarray(estimator.classes_).tolist()
+    if known != classes.tolist():
+        raise ValueError(
+            f"y has the classes {classes.tolist()}, the frozen estimator was fitted to {known}"
+        )
 
 
 def _uncertain(data: Any) -> bool:

@@ -139,6 +139,8 @@ def test_keywords_gaussians_and_frozen_estimators_agree(method):
     kept = UncertainCalibratedClassifier(frozen, method=method).fit(X, y)
     assert kept.estimator_ is frozen
     assert kept.score(X, y) > 0.8
+    with pytest.raises(ValueError, match=r"y has the classes \[1, 2\], the frozen .* \[0, 1\]"):
+        UncertainCalibratedClassifier(frozen).fit(X, y + 1)
 
 
 def test_weights_are_those_of_repeated_rows():
