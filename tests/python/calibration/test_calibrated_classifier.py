@@ -10,7 +10,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import (
     Gaussians,
@@ -22,12 +21,6 @@ from halosvm import (
 )
 
 METHODS = ("sigmoid", "isotonic", "temperature")
-
-
-@pytest.mark.filterwarnings("ignore:the objective of:sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([UncertainCalibratedClassifier(cv=2)])
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def examples(n=240, n_classes=2, seed=0, spread=1.0):
