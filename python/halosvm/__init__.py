@@ -11,6 +11,7 @@ Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`:
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
 After      `UncertainCalibratedClassifier`, `PlattScaling`: probabilities
            `save_model`, `load_model`
+Pictures   `UncertainDecisionBoundaryDisplay`, `ObjectivePlot`, `SupportPlot`, `ReliabilityDisplay`
 Scale      `chunks`: data larger than memory
 
 `halosvm.reference` is the same mathematics in plain NumPy.
@@ -20,6 +21,10 @@ from halosvm import reference, uncertainty
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.calibration.platt import PlattScaling
 from halosvm.core.config import show_config
+from halosvm.display.decision_boundary import UncertainDecisionBoundaryDisplay
+from halosvm.display.objective_plot import ObjectivePlot
+from halosvm.display.reliability import ReliabilityDisplay
+from halosvm.display.support_plot import SupportPlot
 from halosvm.files.chunks import chunks
 from halosvm.files.model_file import load_model, save_model
 from halosvm.gaussians.covariances import Covariances
@@ -50,11 +55,15 @@ __all__ = [
     "GaussianMixtures",
     "Gaussians",
     "IsotropicKernelSVC",
+    "ObjectivePlot",
     "PlattScaling",
     "Propagate",
+    "ReliabilityDisplay",
     "SafeSVC",
+    "SupportPlot",
     "TotalSVC",
     "UncertainCalibratedClassifier",
+    "UncertainDecisionBoundaryDisplay",
     "UncertainFourierFeatures",
     "UncertainKernelSVC",
     "UncertainNystroem",

@@ -283,9 +283,9 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
         if isinstance(model, FrozenEstimator):
             model = model.estimator
         if isinstance(model, Pipeline):
-            data = model[:-1].transform(_plain(data)) if len(model) > 1 else data
+            data = model[:-1].transform(_given(model[0], data)) if len(model) > 1 else data
             model = model[-1]
-        decision = np.asarray(model.decision_function(_plain(data)), dtype=np.float64)
+        decision = np.asarray(model.decision_function(_given(model, data)), dtype=np.float64)
         if not _uncertain(data):
             return decision, np.zeros(decision.shape + decision.shape[1:])
         if not hasattr(model, "decision_std"):
@@ -325,6 +325,15 @@ def _uncertain(data: Any) -> bool:
 def _plain(data: Any) -> Any:
     """Return the means of certain examples, which any classifier takes."""
     return data.mean if isinstance(data, Gaussians) and not _uncertain(data) else data
+
+
+def _given(model: Any, data: Any) -> Any:
+    """Return what a fitted model is to see of examples.
+
+    Names and units are lost with the Gaussians, and missed by a model that knows them.
+    """
+    known = hasattr(model, "feature_names_in_") or hasattr(model, "feature_units_in_")
+    return data if known and isinstance(model, GaussianEstimator) else _plain(data)
 
 
 def _routed(estimator: Any, weighted: dict[str, Array]) -> dict[str, Array]:

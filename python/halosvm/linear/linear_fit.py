@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from halosvm import _core
 from halosvm.checks.parameters import require_count, require_number, thread_count
+from halosvm.core.progress import listener
 from halosvm.core.user_warning import warn_user
 
 if TYPE_CHECKING:
@@ -340,7 +341,7 @@ def _run(
     intercept: Array,
     settings: Settings,
 ) -> _core.Result:
-    report = _print_progress if settings.verbose else None
+    report = listener(verbose=bool(settings.verbose))
     if settings.solver in STOCHASTIC_SOLVERS and isinstance(objective, _core.Objective):
         seed = check_random_state(settings.random_state).randint(np.iinfo(np.int32).max)
         return _core.minimize_sgd(
@@ -408,8 +409,3 @@ def _least_at_zero(result: Result, classes: NDArray[Any]) -> str:
         "boundary does better, since the errors are large or the classes overlap, and one is "
         "rare; try class_weight='balanced'"
     )
-
-
-def _print_progress(epochs: int, objective: float, suboptimality: float) -> None:
-    known = "" if np.isnan(suboptimality) else f"   certified suboptimality {suboptimality:.1e}"
-    print(f"iteration {epochs:>7}   objective {objective:.8e}{known}", flush=True)

@@ -1,6 +1,7 @@
 """Calibrated probabilities: against draws, Platt's own fit, scikit-learn, and on unequal errors."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import wilcoxon
@@ -187,3 +188,16 @@ def test_bad_input_is_named(options, error, message):
     X, y = examples(n=40)
     with pytest.raises(error, match=message):
         UncertainCalibratedClassifier(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("steps", [[], [UncertainStandardScaler()]])
+def test_frames_without_errors_keep_their_names_on_the_way_to_the_classifier_within(steps):
+    rng = np.random.default_rng(0)
+    y, std = np.arange(60) % 2, np.full(60, 0.3)
+    frame = pd.DataFrame(y[:, np.newaxis] + rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    estimator = make_pipeline(*steps, UncertainSVC())
+    # Warnings are errors here, also the one about names that are lost.
+    clf = UncertainCalibratedClassifier(estimator).fit(frame, y, X_std=std)
+    bare = UncertainCalibratedClassifier(estimator).fit(frame.to_numpy(), y, X_std=std)
+    expected = bare.predict_proba(frame.to_numpy())
+    np.testing.assert_array_equal(clf.predict_proba(frame), expected)

@@ -163,7 +163,7 @@ def test_without_optional_packages_the_rest_runs_and_they_are_named(tmp_path, ca
     out = capsys.readouterr().out
     assert "left out: liblinear-official, cyanure, cvxpy, astroML, matplotlib" in out
     assert "LinearSVC" in out
-    assert "python -m pip install matplotlib" in out
+    assert "python -m pip install 'halosvm[plot]'" in out
     assert not (tmp_path / "out.png").exists()
 
 

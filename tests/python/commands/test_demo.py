@@ -12,10 +12,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.svm import SVC
 
-from halosvm import EmpiricalBayes, UncertainSVC
+from halosvm import EmpiricalBayes, UncertainCalibratedClassifier, UncertainSVC
 from halosvm.commands import demo
 from halosvm.commands.cli import main
-from halosvm.commands.demo import digits, measurements
+from halosvm.commands.demo import digits, measurements, probabilities
 from halosvm.commands.demo.fits import METHODS, Progress
 from halosvm.commands.demo.statistics import standard_error
 
@@ -277,12 +277,20 @@ def test_command_prints_table_conclusions_and_the_next_command_and_draws(tmp_pat
     picture = tmp_path / "demo.png"
     assert main(["demo", "--quick", "--splits", "1", "--output", str(picture)]) == 0
     out, err = capsys.readouterr()
-    for text in ("noise 3", "shifted test images", "certified", "Posteriors: ", str(picture)):
+    for text in (
+        "noise 3",
+        "accuracy of the surest 90 %",
+        "calibration error",
+        "shifted test images",
+        "certified",
+        "Posteriors: ",
+        str(picture),
+    ):
         assert text in out
     assert out.splitlines()[-1].startswith("Your own table next: halosvm train ")
     assert max(map(len, out.splitlines())) <= 110
     assert err.splitlines()[0] == "cells without noise"
-    assert err.splitlines()[-1] == "cells with their own standard errors"
+    assert err.splitlines()[-1] == "probabilities of cells"
     content = picture.read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
@@ -295,7 +303,7 @@ def test_without_matplotlib_the_demo_says_how_to_get_it(tmp_path, capsys, monkey
     monkeypatch.setattr(demo, "run", lambda setup, progress: situations_of())
     demo.main(SETUP, str(tmp_path / "demo.png"))
     out = capsys.readouterr().out
-    assert "python -m pip install matplotlib" in out
+    assert "python -m pip install 'halosvm[plot]'" in out
     assert "halosvm train" in out
     assert not (tmp_path / "demo.png").exists()
 
@@ -321,11 +329,62 @@ def test_progress_on_a_terminal_stays_on_one_line_and_is_wiped():
 @pytest.mark.parametrize("name", ["figure", "figure.png", "of v1.2"])
 def test_figure_is_where_the_demo_says(monkeypatch, capsys, tmp_path, name):
     pytest.importorskip("matplotlib")
-    for part in ("introduction", "format_table", "format_conclusions"):
+    for part in ("introduction", "format_table", "format_probabilities", "format_conclusions"):
         monkeypatch.setattr(demo, part, lambda _: "")
     monkeypatch.setattr(demo, "run", lambda *_: [])
-    monkeypatch.setattr(demo, "draw", lambda _, __, path: Path(path).touch())
+    monkeypatch.setattr(demo, "judge_probabilities", lambda *_: {})
+    monkeypatch.setattr(demo, "draw", lambda *arguments: Path(arguments[-1]).touch())
     demo.main(None, str(tmp_path / name))
     said = re.search("The figure is in (.*)", capsys.readouterr().out)[1]
     assert said == str(tmp_path / (name if name.endswith(".png") else f"{name}.png"))
     assert (tmp_path / said).exists()
+
+
+def test_noise_of_probabilities_is_what_the_errors_say_and_one_for_each_row():
+    X = probabilities.measure(np.zeros((3000, 10)), np.random.default_rng(0))
+    std = np.sqrt(X.covariances.variances())
+    np.testing.assert_array_equal(std, np.tile(std[:, :1], 10))
+    assert stats.kstest((X.mean / std).ravel(), "norm").pvalue > 0.01
+    assert stats.kstest(np.log(std[:, 0]), "norm").pvalue > 0.01
+
+
+def test_accuracy_of_the_surest_counts_rows_far_from_one_half():
+    p = np.array([0.9, 0.2, 0.55, 0.45, 0.01])
+    positive = np.array([True, True, True, True, False])
+    expected = {0.2: 1.0, 0.4: 1.0, 0.6: 2 / 3, 0.8: 3 / 4, 1.0: 3 / 5}
+    for share, accuracy in expected.items():
+        # A share a little larger, so that rounding takes no row away.
+        found = probabilities.accuracy_of_surest(p, positive, share + 1e-9)
+        assert found == pytest.approx(accuracy)
+
+
+def test_probabilities_are_of_test_rows_from_fits_to_training_rows_alone():
+    judged = demo.judge_probabilities(SETUP, Progress(None))
+    truth = measurements.true_values()
+    splitter = StratifiedShuffleSplit(2, test_size=0.4, random_state=1)
+    for number, (train, test) in enumerate(splitter.split(truth.values, truth.labels)):
+        X = probabilities.measure(truth.values, np.random.default_rng((1, number)))
+        population = EmpiricalBayes(n_components=2, random_state=number).fit(X[train])
+        clf = UncertainCalibratedClassifier(UncertainSVC(), cv=3)
+        clf.fit(population.transform(X[train]), truth.labels[train])
+        asked = population.transform(X[test])
+        for way, examples in (("with", asked), ("without", asked.mean)):
+            p, y = clf.predict_proba(examples)[:, 1], truth.labels[test] == "malignant"
+            surest = np.argsort(-np.abs(p - 0.5))[: int(0.9 * len(y))]
+            assert judged[way].surest[number] == np.mean((p > 0.5)[surest] == y[surest])
+            assert judged[way].accuracy[number, -1] == np.mean((p > 0.5) == y)
+            parts = np.array_split(np.argsort(p), 10)
+            error = sum(abs(p[part].sum() - y[part].sum()) for part in parts) / len(y)
+            assert judged[way].calibration_error[number] == pytest.approx(error, abs=0.01)
+
+
+def test_verdict_on_probabilities_calls_a_smaller_calibration_error_better():
+    some = np.array([0.90, 0.91, 0.92])
+    errors = np.array([0.050, 0.052, 0.051])
+    used = probabilities.Judged(some[:, np.newaxis], some, errors)
+    alone = used._replace(calibration_error=errors + np.array([0.0200, 0.0205, 0.0195]))
+    text = " ".join(demo.format_probabilities({"with": used, "without": alone}).split())
+    assert "accuracy of the surest 90 % no clear difference (+0.0 points" in text
+    assert "calibration error better (-2.0 points" in text
+    swapped = " ".join(demo.format_probabilities({"with": alone, "without": used}).split())
+    assert "calibration error worse (+2.0 points" in swapped

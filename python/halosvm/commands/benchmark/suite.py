@@ -89,5 +89,5 @@ def run_suite(settings: Settings, only: Collection[str], output: str) -> dict[st
         if draw(sections, f"{output}.png"):
             print(f"The plot is in {output}.png")
     except ImportError:
-        print("For a plot, install matplotlib: python -m pip install matplotlib")
+        print("For a plot: python -m pip install 'halosvm[plot]'")
     return report

@@ -4,7 +4,8 @@ An error bar has two meanings. Either an example is a measurement, a true value 
 size: `measurements`, where the posterior of the true value is what a classifier needs. Or the
 example is a distribution: `digits` under unknown shifts, where it goes to the expected hinge loss
 as it is. And there are data whose errors are too small to matter: the `cells` with their own
-standard errors. Out come one table and one figure, and a sentence each of what to conclude, which
+standard errors. Last, `probabilities` of measurements widen with their errors. Out come two tables
+and one figure, and a sentence each of what to conclude, which
 is computed from the numbers (`report`, `figure`). `fits` and `statistics` are what they share.
 """
 
@@ -18,7 +19,8 @@ from .digits import shifted_digits
 from .figure import draw
 from .fits import Outcome, Progress, Setup, Situation
 from .measurements import noisy_cells
-from .report import format_conclusions, format_table, introduction
+from .probabilities import judge_probabilities
+from .report import format_conclusions, format_probabilities, format_table, introduction
 
 __all__ = [
     "HOW_VARIANCES_ARISE",
@@ -27,7 +29,9 @@ __all__ = [
     "Situation",
     "draw",
     "format_conclusions",
+    "format_probabilities",
     "format_table",
+    "judge_probabilities",
     "load_cells",
     "main",
     "run",
@@ -67,12 +71,14 @@ def main(setup: Setup, output: str) -> None:
     """
     print(introduction(setup), flush=True)
     situations = run(setup, sys.stderr)
+    judged = judge_probabilities(setup, Progress(sys.stderr))
     print(format_table(situations))
+    print(f"\n{format_probabilities(judged)}")
     print(f"\n{format_conclusions(situations)}")
     try:
         path = output if output.endswith(".png") else f"{output}.png"
-        draw(situations, setup, path)
+        draw(situations, judged, setup, path)
         print(f"\nThe figure is in {path}")
     except ImportError:
-        print("\nFor a figure of this, install matplotlib: python -m pip install matplotlib")
+        print("\nFor a figure of this: python -m pip install 'halosvm[plot]'")
     print("Your own table next: halosvm train your_table.csv --label COLUMN --errors measurement")

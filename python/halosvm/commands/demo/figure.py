@@ -1,4 +1,4 @@
-"""The figure of the demo: accuracy against noise, and where the posterior moves measurements."""
+"""The figure of the demo: accuracy against noise, posteriors, and accuracy of the surest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import numpy as np
 
 from halosvm.maps import EmpiricalBayes
 
-from . import measurements
+from . import measurements, probabilities
 from .fits import METHODS
+from .statistics import standard_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .fits import Setup, Situation
+    from .probabilities import Judged
 
 # Colours that can be told apart by everyone (Okabe and Ito), markers for prints without colour.
 STYLES = {
@@ -24,6 +26,7 @@ STYLES = {
     "posteriors": {"color": "#0072B2", "marker": "o", "ls": "-"},
     "kernel": {"color": "#009E73", "marker": "^", "ls": "-"},
 }
+OF_WAYS = {"with": STYLES["posteriors"], "without": STYLES["ignored"]}
 CLASSES = {"benign": "#0072B2", "malignant": "#D55E00"}
 PLANE = (0, 7)  # mean radius, mean concave points
 PLANE_SIZE = 1.0
@@ -31,7 +34,9 @@ SHORTEST = 0.25  # arrow
 SHOWN = 5  # measurements of each class
 
 
-def draw(situations: Sequence[Situation], setup: Setup, output: str) -> None:
+def draw(
+    situations: Sequence[Situation], judged: dict[str, Judged], setup: Setup, output: str
+) -> None:
     """Draw the figure and write it as PNG."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -42,10 +47,11 @@ def draw(situations: Sequence[Situation], setup: Setup, output: str) -> None:
         "legend.fontsize": 8.5,
     }  # fmt: skip
     with rc_context(style):
-        figure = Figure(figsize=(9.6, 4.3), layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
+        figure = Figure(figsize=(13.4, 4.3), layout="constrained")
+        left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.1, 0.8])
         _draw_accuracies(left, [one for one in situations if one.story == measurements.STORY])
-        _draw_plane(right, setup)
+        _draw_plane(middle, setup)
+        _draw_surest(right, judged)
         figure.savefig(output, dpi=160)
 
 
@@ -120,3 +126,21 @@ def _draw_plane(axes: Any, setup: Setup) -> None:
     axes.set_ylabel(f"{truth.names[pair[1]]} (standardised)")
     axes.set_title(f"b   Measurements (noise {PLANE_SIZE:g}) and where posteriors move them")
     axes.legend(loc="lower right", handlelength=1.6)
+
+
+def _draw_surest(axes: Any, judged: dict[str, Judged]) -> None:
+    """Mean accuracy of those test rows of which the classifier is surest."""
+    shares = 100 * probabilities.SHARES
+    overlap = measurements.TEST / (1.0 - measurements.TEST)
+    for way, title in probabilities.WAYS.items():
+        accuracy, style = 100 * judged[way].accuracy, OF_WAYS[way]
+        mean = accuracy.mean(axis=0)
+        error = np.array([standard_error(column, overlap) for column in accuracy.T])
+        axes.fill_between(
+            shares, mean - error, mean + error, color=style["color"], alpha=0.13, lw=0
+        )
+        axes.plot(shares, mean, ms=4, lw=1.6, mec="white", mew=0.5, label=title, **style)
+    axes.set_xlabel("share of the test rows, the surest first (%)")
+    axes.set_ylabel("their accuracy (%)")
+    axes.set_title("c   Probabilities that know the errors")
+    axes.legend(loc="lower left")

@@ -10,14 +10,15 @@ import numpy as np
 
 from halosvm.linear.svc import UncertainSVC
 
-from . import cells, digits, measurements
+from . import cells, digits, measurements, probabilities
 from .fits import METHODS
-from .statistics import SIGNIFICANT, verdict
+from .statistics import SIGNIFICANT, paired_p, standard_error, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .fits import Setup, Situation
+    from .probabilities import Judged
 
 _COLUMNS = {
     "ignored": ("errors", "ignored"),
@@ -46,6 +47,8 @@ def introduction(setup: Setup) -> str:
         f"  deviation of {digits.SHIFT:g} pixels). The example is a distribution, and goes to the\n"
         "  expected hinge loss as it is.\n"
         "- And the cells with their own standard errors, as they come.\n"
+        "- Probabilities of cells, each measured with noise of its own size, by\n"
+        "  UncertainCalibratedClassifier: with the errors of test rows, and of their means alone.\n"
         f"{setup.splits} random splits, for digits at most {digits.PARTS}; C by {setup.folds}-fold "
         "cross-validation inside the training part.\n"
     )
@@ -81,6 +84,32 @@ def _cell(situation: Situation, key: str) -> str:
     accuracy = 100 * situation.outcomes[key].accuracy.mean()
     mark = " " if key == "ignored" else _MARKS[verdict(*situation.gain(key))]
     return f"{f'{accuracy:.1f} ({100 * situation.error(key):.1f})':>{_WIDTH - 2}} {mark} "
+
+
+def format_probabilities(judged: dict[str, Judged]) -> str:
+    """Return what probabilities are worth with errors of test rows and without, and a sentence."""
+    overlap = measurements.TEST / (1.0 - measurements.TEST)
+    used, alone = (judged[way] for way in probabilities.WAYS)
+    surest = f"accuracy of the surest {100 * probabilities.SUREST:.0f} %"
+    measures = (
+        (surest, used.surest, alone.surest, 1.0),
+        ("calibration error", used.calibration_error, alone.calibration_error, -1.0),
+    )
+    heads = "".join(f"{text:>28}" for text in probabilities.WAYS.values())
+    lines = [f"{'probabilities (%)':<32}{heads}"]
+    lines.append("-" * len(lines[0]))
+    said = []
+    for title, one, other, sign in measures:
+        cells_ = "".join(
+            f"{f'{100 * each.mean():.1f} ({100 * standard_error(each, overlap):.1f})':>28}"
+            for each in (one, other)
+        )
+        lines.append(f"  {title:<30}{cells_}")
+        gain, p = float(np.mean(one - other)), paired_p(one, other, overlap)
+        word = verdict(sign * gain, p)
+        said.append(f"{title} {word} ({100 * gain:+.1f} points, p = {p:.1g})")
+    sentence = f"Probabilities, with the errors of test rows: {'; '.join(said)}."
+    return "\n".join([*lines, textwrap.fill(sentence, 96, subsequent_indent="  ")])
 
 
 def format_conclusions(situations: Sequence[Situation]) -> str:

@@ -1,0 +1,36 @@
+"""Reports of fits: they are recorded inside a `with` of their own thread, and printed elsewhere."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from halosvm import UncertainSVC
+from halosvm.core.progress import listener, recorded
+
+X, Y = np.array([[-1.0], [0.5], [-0.5], [2.0]]), [0, 0, 1, 1]
+
+
+def test_nobody_listens_to_a_fit_that_is_not_verbose(capsys):
+    assert listener(verbose=False) is None
+    UncertainSVC().fit(X, Y)
+    assert not capsys.readouterr().out
+
+
+def test_recording_ends_with_its_block_also_by_an_exception(capsys):
+    with pytest.raises(ValueError, match="C must be"), recorded():
+        UncertainSVC(C=-1).fit(X, Y)
+    with recorded() as outer:
+        with recorded() as inner:
+            UncertainSVC(verbose=1).fit(X, Y)
+        assert inner
+        assert not outer
+    assert not capsys.readouterr().out
+    UncertainSVC(verbose=1).fit(X, Y)
+    assert "iteration" in capsys.readouterr().out
+
+
+def test_fits_of_other_threads_are_not_recorded():
+    with recorded() as reports, ThreadPoolExecutor(1) as pool:
+        pool.submit(UncertainSVC().fit, X, Y).result()
+        assert not reports
