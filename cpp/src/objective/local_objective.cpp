@@ -379,14 +379,18 @@ Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef
   if (!loss_->traits().convex()) return best;
   const Vector centre = moments().centre;
   value_and_gradient(W, exact_intercept(W, b), at);
-  if (at.intercept.cwiseAbs().maxCoeff() <= no_gradient) best = best.cwiseMax(dual_bound(W, at, centre));
+  const auto resolved = at.intercept.array().abs() <= no_gradient;
+  best = resolved.select(dual_bound(W, at, centre).cwiseMax(0.0), best);
   const LossTraits& traits = loss_->traits();
-  if (!traits.kinked || (traits.uses_spread && traits.shift == 0.0 && best.minCoeff() > 0.0)) return best;
+  const bool may_do = traits.uses_spread && traits.shift == 0.0;
+  const Eigen::Array<bool, Eigen::Dynamic, 1> open =
+      may_do ? (best.array() <= 0.0).eval() : (best.array() >= 0.0).eval();
+  if (!traits.kinked || !open.any()) return best;
 
   for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
     const LocalObjective smooth = smoothed(floor);
     smooth.value_and_gradient(W, smooth.exact_intercept(W, b), at);
-    best = best.cwiseMax(dual_bound(W, at, centre));
+    best = open.select(best.cwiseMax(dual_bound(W, at, centre)), best);
   }
   return best;
 }

@@ -5,12 +5,12 @@ Gaussians and labels enter; coefficients, class labels, decision values and thei
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from halosvm.checks.estimator import GaussianClassifier, read_targets
+from halosvm.checks.estimator import ERRORS, GaussianClassifier, read_targets
 from halosvm.checks.targets import (
     codes_among,
     encode_labels,
@@ -185,6 +185,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     array([1])
     """
 
+    __metadata_request__partial_fit: ClassVar = ERRORS
     _takes_sparse = True
 
     def __init__(

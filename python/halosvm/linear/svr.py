@@ -123,6 +123,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     """
 
     __metadata_request__fit: ClassVar = {**ERRORS, "y_std": True}
+    __metadata_request__partial_fit: ClassVar = {**ERRORS, "y_std": True}
     _takes_sparse = True
 
     coef_: Array

@@ -56,8 +56,8 @@ TEST_CASE("variances follow the formula on dense matrices for every pair of cova
   const Matrix means = oracle::Random(3).normal_matrix(2, d);
   const Matrix centres = oracle::Random(4).normal_matrix(n, d);
   const Matrix coefficients = oracle::Random(5).normal_matrix(2, n);
-  const auto others = oracle::all_batches(n, d, 2);
-  for (const auto& batch : oracle::all_batches(2, d, 1)) {
+  const auto others = oracle::whole_batches(n, d, 2);
+  for (const auto& batch : oracle::whole_batches(2, d, 1)) {
     for (const auto& other : others) {
       const Gaussians X(view_of(means), batch.covariances);
       const Gaussians Z(view_of(centres), other.covariances);
@@ -91,7 +91,7 @@ TEST_CASE("tiny covariances keep their digits: the variance grows in proportion"
   const Matrix means = oracle::Random(6).normal_matrix(1, d);
   const Matrix centres = oracle::Random(7).normal_matrix(30, d);
   const Matrix coefficients = oracle::Random(8).normal_matrix(1, 30);
-  for (const auto& batch : oracle::all_batches(30, d, 9)) {
+  for (const auto& batch : oracle::whole_batches(30, d, 9)) {
     const Gaussians Z(view_of(centres), batch.covariances);
     const auto value = [&](double variance) {
       const Matrix variances = Matrix::Constant(1, d, variance);

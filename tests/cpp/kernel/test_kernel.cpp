@@ -72,10 +72,10 @@ std::vector<ExpectedKernel> kernels(Index d) {
 
 TEST_CASE("every pair of covariance kinds follows the formulas on dense matrices") {
   const Index d = 5;
-  const auto others = oracle::all_batches(21, d, 2);
+  const auto others = oracle::whole_batches(21, d, 2);
   const Matrix means = oracle::Random(3).normal_matrix(19, d);
   const Matrix other_means = oracle::Random(4).normal_matrix(21, d);
-  for (const auto& batch : oracle::all_batches(19, d, 1)) {
+  for (const auto& batch : oracle::whole_batches(19, d, 1)) {
     for (const auto& other : others) {
       const Gaussians X(view_of(means), batch.covariances);
       const Gaussians Y(view_of(other_means), other.covariances);
@@ -99,7 +99,7 @@ TEST_CASE("a Gram matrix of one batch is symmetric to the last bit and the same 
   const Index d = 7;
   const Index n = 150;
   const Matrix means = oracle::Random(6).normal_matrix(n, d);
-  for (const auto& batch : oracle::all_batches(n, d, 5)) {
+  for (const auto& batch : oracle::whole_batches(n, d, 5)) {
     const Gaussians X(view_of(means), batch.covariances);
     for (const ExpectedKernel& kernel : kernels(d)) {
       const Matrix K = gram_of(kernel, X, X);
@@ -184,9 +184,7 @@ TEST_CASE("kernels of mixtures are weighted sums over their components, also of 
     weights.segment(begin, count) = each / each.sum();
     membership.row(i).segment(begin, count) = weights.segment(begin, count).transpose();
   }
-  std::vector<oracle::Batch> batches;
-  oracle::BatchMaker<double>(offsets.back(), d, 12).add_all(batches);
-  for (const auto& batch : batches) {
+  for (const auto& batch : oracle::whole_batches(offsets.back(), d, 12)) {
     const Gaussians components(view_of(means), batch.covariances);
     const Mixtures X(components, offsets.data(), n, weights.data());
     for (ExpectedKernel kernel : kernels(d)) {

@@ -104,7 +104,7 @@ TEST_CASE("moments of Fourier features follow from expected cosines for every ki
     // Every feature is a cosine: sin t = cos(t - pi/2).
     const auto frequency = [&](Index f) { return Vector(map.frequencies.row(f % 4).transpose()); };
     const auto shift = [&](Index f) { return f >= 4 ? -half_pi : f < n_pairs ? 0.0 : map.phases(f - n_pairs); };
-    for (const auto& batch : oracle::all_batches(n, d, 5)) {
+    for (const auto& batch : oracle::whole_batches(n, d, 5)) {
       CAPTURE(batch.name);
       const Gaussians X(view_of(means), batch.covariances);
       const FeatureMoments found = moments_of(map, X);
@@ -173,8 +173,8 @@ TEST_CASE("moments of Nystroem features follow from products of Gaussian densiti
   const auto bump = [](const Matrix& C, const Vector& D) {
     return std::exp(-0.5 * D.dot(C.inverse() * D)) / std::sqrt(C.determinant());
   };
-  for (const auto& batch : oracle::all_batches(n, d, 7)) {
-    for (const auto& other : oracle::all_batches(m, d, 8)) {
+  for (const auto& batch : oracle::whole_batches(n, d, 7)) {
+    for (const auto& other : oracle::whole_batches(m, d, 8)) {
       CAPTURE(batch.name);
       CAPTURE(other.name);
       const Gaussians X(view_of(means), batch.covariances);

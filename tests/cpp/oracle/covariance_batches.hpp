@@ -225,4 +225,14 @@ inline std::vector<Batch> all_batches(Index n, Index d, std::uint64_t seed) {
   return out;
 }
 
+/// Those of the kinds that store numbers of all features, which is what kernels know.
+inline std::vector<Batch> whole_batches(Index n, Index d, std::uint64_t seed) {
+  std::vector<Batch> out;
+  for (Batch& batch : all_batches(n, d, seed)) {
+    const std::string kind = batch.covariances->kind();
+    if (kind != "columns" && kind != "sparse_diagonal") out.push_back(std::move(batch));
+  }
+  return out;
+}
+
 }  // namespace oracle

@@ -19,6 +19,7 @@ from halosvm.kernel import expansions, training_gram
 from halosvm.kernel.expected_kernel import ExpectedKernel
 
 
+@pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
         UncertainKernelSVC(),

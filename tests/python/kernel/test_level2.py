@@ -181,6 +181,7 @@ def test_median_of_many_is_that_of_evenly_spaced_rows(make_gaussians, monkeypatc
 # -- UncertainKernelSVC --------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks([UncertainKernelSVC(level2="gaussian")])
 def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

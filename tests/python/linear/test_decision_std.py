@@ -373,6 +373,7 @@ def expected_kernel_values(model, points):
     return model._pair_values(points, None, None)
 
 
+@pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
 def test_mixtures_have_the_deviation_of_their_draws(make_gaussians, closed):
     components, y = make_gaussians("diagonal", n=120, d=4)
     X = GaussianMixtures(components, np.tile([0.3, 0.7], 60), 2)

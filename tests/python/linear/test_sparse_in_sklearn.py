@@ -79,8 +79,8 @@ class AsSGDClassifier(UncertainSVC):
             setattr(self, name, getattr(machine, name))
         return self
 
-    def decision_function(self, X):
-        return super().decision_function(sparse.csr_array(X))
+    def decision_function(self, X, **errors):
+        return super().decision_function(sparse.csr_array(X), **errors)
 
 
 @pytest.fixture(autouse=True)

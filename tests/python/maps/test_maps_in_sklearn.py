@@ -78,7 +78,8 @@ def test_scaled_errors_are_those_of_the_machine_and_raw_ones_are_not(data):
     )
     np.testing.assert_allclose(right[-1].coef_, by_hand.coef_, rtol=1e-5)
     wrong = make_pipeline(StandardScaler(), UncertainSVC())
-    wrong.fit(X.mean, y, uncertainsvc__X_std=X.covariances.values)
+    with pytest.warns(UserWarning, match="beside an X that was changed by StandardScaler"):
+        wrong.fit(X.mean, y, uncertainsvc__X_std=X.covariances.values)
     assert not np.allclose(wrong[-1].coef_, by_hand.coef_, rtol=0.1)
 
 

@@ -28,35 +28,63 @@ Index ColumnsCovariances::scratch_size(const BlockShape& shape) const {
   return size() * std::max({3 * shape.problems, 1 + shape.rows, size()}) + inner_->scratch_size(shape);
 }
 
+// Eigen's own indexing by a list copies the list.
+void ColumnsCovariances::gather(const ConstMatrixRef& W, MatrixRef out) const {
+  for (Index c = 0; c < size(); ++c) out.col(c) = W.col(columns_[static_cast<std::size_t>(c)]);
+}
+
+void ColumnsCovariances::gather(const ConstVectorRef& w, VectorRef out) const {
+  for (Index c = 0; c < size(); ++c) out(c) = w(columns_[static_cast<std::size_t>(c)]);
+}
+
+void ColumnsCovariances::add_back(const ConstMatrixRef& part, MatrixRef sum) const {
+  for (Index c = 0; c < size(); ++c) sum.col(columns_[static_cast<std::size_t>(c)]) += part.col(c);
+}
+
 void ColumnsCovariances::bilinear(const Rows& rows, const ConstMatrixRef& W, const ConstMatrixRef& V, MatrixRef out,
                                   double* scratch) const {
   MatrixMap w(scratch, W.rows(), size());
-  w = W(Eigen::all, columns_);
+  gather(W, w);
   scratch += w.size();
   if (W.data() == V.data()) {
     inner_->bilinear(rows, w, w, out, scratch);
     return;
   }
   MatrixMap v(scratch, V.rows(), size());
-  v = V(Eigen::all, columns_);
+  gather(V, v);
   inner_->bilinear(rows, w, v, out, scratch + v.size());
 }
 
 void ColumnsCovariances::add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
                                                MatrixRef sum, double* scratch) const {
   MatrixMap w(scratch, W.rows(), size());
-  w = W(Eigen::all, columns_);
+  gather(W, w);
   MatrixMap total(scratch + w.size(), W.rows(), size());
   total.setZero();
   inner_->add_weighted_products(rows, a, w, total, scratch + 2 * w.size());
-  for (Index k = 0; k < W.rows(); ++k) {
-    for (Index c = 0; c < size(); ++c) sum(k, columns_[static_cast<std::size_t>(c)]) += total(k, c);
-  }
+  add_back(total, sum);
+}
+
+void ColumnsCovariances::squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept,
+                                 double* scratch) const {
+  MatrixMap w(scratch, W.rows(), size());
+  gather(W, w);
+  inner_->squares(rows, w, out, kept, scratch + w.size());
+}
+
+void ColumnsCovariances::add_kept_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W,
+                                           const double* kept, MatrixRef sum, double* scratch) const {
+  MatrixMap w(scratch, W.rows(), size());
+  gather(W, w);
+  MatrixMap total(scratch + w.size(), W.rows(), size());
+  total.setZero();
+  inner_->add_kept_products(rows, a, w, kept, total, scratch + 2 * w.size());
+  add_back(total, sum);
 }
 
 void ColumnsCovariances::products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const {
   VectorMap own(scratch, size());
-  own = w(columns_);
+  gather(w, own);
   MatrixMap inside(scratch + size(), rows.count, size());
   inner_->products(rows, own, inside, scratch + size() + inside.size());
   out.setZero();
@@ -91,7 +119,7 @@ void ColumnsCovariances::add_weighted_diagonals(const Rows& rows, const ConstVec
 
 void ColumnsCovariances::project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const {
   VectorMap own(scratch, size());
-  own = w(columns_);
+  gather(w, own);
   inner_->factors()->project(rows, own, p, scratch + size());
 }
 

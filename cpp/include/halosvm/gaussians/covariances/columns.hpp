@@ -28,6 +28,10 @@ class ColumnsCovariances final : public Covariances, public Factors {
                 double* scratch) const override;
   void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
                              double* scratch) const override;
+  void squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept, double* scratch) const override;
+  Index kept_size(const BlockShape& shape) const override { return inner_->kept_size(shape); }
+  void add_kept_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, const double* kept,
+                         MatrixRef sum, double* scratch) const override;
   void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const override;
   void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum, double* scratch) const override;
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
@@ -47,6 +51,11 @@ class ColumnsCovariances final : public Covariances, public Factors {
 
  private:
   Index size() const { return static_cast<Index>(columns_.size()); }
+  /// Copies the entries of these features from weights of all, vectors or rows of a matrix.
+  void gather(const ConstMatrixRef& W, MatrixRef out) const;
+  void gather(const ConstVectorRef& w, VectorRef out) const;
+  /// Adds the columns of \p part to theirs of \p sum.
+  void add_back(const ConstMatrixRef& part, MatrixRef sum) const;
   /// Adds the lower triangle of a matrix of the columns to that of all features.
   void scatter(const MatrixMap& matrix, MatrixRef sum) const;
 
