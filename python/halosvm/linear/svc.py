@@ -101,12 +101,13 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         "project" is the printed form of SVM-GSU, section 3.2, which also cuts from each mean what
         lies outside of its subspace, often the part that tells the classes apart; for comparison.
     solver : {"auto", "lbfgs", "interior_point", "sgd", "proximal_sgd"}, default="auto"
-        "lbfgs" is best where all examples are uncertain or features are many, "interior_point"
-        where examples are certain or nearly so; "auto" starts with the one that suits the data and
-        goes over to the other when it is slow; few certain points or low-rank factors of many
-        features it solves in their span. "sgd" is stochastic gradient descent with averaging,
-        which seldom certifies a `tol` below 1e-3; "proximal_sgd" divides by 1 + eta lambda after
-        each step in place of a step along the regulariser.
+        "lbfgs" is best where all examples are uncertain, features are many, or examples are very
+        many, "interior_point" where a tenth of fewer examples or more is certain; "auto" starts
+        with the one that suits the data and goes over to the other when it is slow; few certain
+        points or low-rank factors of many features it solves in their span. "sgd" is stochastic
+        gradient descent with averaging, which seldom certifies a `tol` below 1e-3;
+        "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
+        regulariser.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
     max_iter : int, default=1000
