@@ -78,7 +78,7 @@ double dot(const T* x, const I* columns, Index count, const double* w) {
   double sum[4] = {};
   Index at = 0;
   for (; at + 4 <= count; at += 4) {
-    for (Index l = 0; l < 4; ++l) sum[l] += static_cast<double>(x[at + l]) * w[columns[at + l]];
+    for (Index k = 0; k < 4; ++k) sum[k] += static_cast<double>(x[at + k]) * w[columns[at + k]];
   }
   for (; at < count; ++at) sum[0] += static_cast<double>(x[at]) * w[columns[at]];
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);

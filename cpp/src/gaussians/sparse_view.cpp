@@ -70,14 +70,12 @@ void SparseView::check(const std::string& argument, double lowest, const std::st
       const Index at = refused(row);
       const auto x = static_cast<double>(values[at]);
       const auto column = static_cast<Index>(columns[at]);
-      if (x >= lowest && x <= highest) {
-        check::fail(argument, "has column " + std::to_string(column) + " in row " + std::to_string(row) +
-                                  ", where columns must ascend and be below " + std::to_string(cols_));
-      }
-      if (std::isfinite(x) && std::abs(x) > highest) {
-        check::fail_at(argument, row, column, x, "values beyond " + check::text(highest) + " overflow: rescale");
-      }
-      check::fail_at(argument, row, column, x, rule);
+      check::require(!(x >= lowest && x <= highest), argument,
+                     "has column " + std::to_string(column) + " in row " + std::to_string(row) +
+                         ", where columns must ascend and be below " + std::to_string(cols_));
+      const bool overflows = std::isfinite(x) && std::abs(x) > highest;
+      check::fail_at(argument, row, column, x,
+                     overflows ? "values beyond " + check::text(highest) + " overflow: rescale" : rule);
     }
   });
 }

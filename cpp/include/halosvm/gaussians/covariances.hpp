@@ -86,6 +86,7 @@ class Covariances {
   virtual void add_weighted_products(const Rows& rows, const ConstMatrixRef& a, const ConstMatrixRef& W, MatrixRef sum,
                                      double* scratch) const = 0;
 
+  // NOLINTBEGIN(performance-unnecessary-value-param): what they refer to is written to
   /// out(k, i) = w_k' S_i w_k, and what a gradient needs once more: a pass computes the products of a block once.
   /// \param kept kept_size numbers, for \ref add_kept_products with the same rows and W.
   virtual void squares(const Rows& rows, const ConstMatrixRef& W, MatrixRef out, double* kept, double* scratch) const {
@@ -103,6 +104,7 @@ class Covariances {
     static_cast<void>(kept);
     add_weighted_products(rows, a, W, sum, scratch);
   }
+  // NOLINTEND(performance-unnecessary-value-param)
 
   /// out(i, :) = S_i w for one w; out: rows.count x n_features.
   virtual void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const = 0;

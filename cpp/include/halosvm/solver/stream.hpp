@@ -15,9 +15,9 @@ namespace halosvm {
 
 /// One of the terms psi(offset - sign f, s) that an example's loss is made of.
 struct StreamTerm {
-  const double* offsets;  ///< one for each example, or null: that of the loss
-  double sign;            ///< of all examples, or 0: by their class codes
-  double share = 1.0;     ///< what the term is multiplied by
+  const double* offsets = nullptr;  ///< one for each example, or null: that of the loss
+  double sign = 0.0;                ///< of all examples, or 0: by their class codes
+  double share = 1.0;               ///< what the term is multiplied by
 };
 
 /// Examples of a stream. Labels have class codes and one term, values two terms, one for each side.

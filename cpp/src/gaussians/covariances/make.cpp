@@ -24,7 +24,8 @@ std::shared_ptr<const Covariances> in_norm(std::shared_ptr<const Covariances> ba
   check::require(norm >= 1.0, "norm", "is " + check::text(norm) + "; it must be >= 1");
   if (norm == 2.0 || base->certain()) return base;
   if (const auto* few = dynamic_cast<const ColumnsCovariances*>(base.get())) {
-    return std::make_shared<ColumnsCovariances>(in_norm(few->inner(), norm), few->columns(), few->n_features());
+    return std::make_shared<ColumnsCovariances>(std::make_shared<NormSpread>(few->inner(), norm), few->columns(),
+                                                few->n_features());
   }
   return std::make_shared<NormSpread>(std::move(base), norm);
 }
