@@ -1,6 +1,6 @@
 """Sparse means against LIBLINEAR: time to its objective, what few uncertain features add, memory.
 
-    python bench/sparse.py --rows 100000 --features 50000
+    python bench/sparse_data.py --rows 100000 --features 50000
 
 Certain means are compared with scikit-learn's `LinearSVC(loss="hinge")`, which is LIBLINEAR, at its
 smaller tolerance, in seconds and objective, uncertain ones with certain ones, where the certified
