@@ -128,12 +128,14 @@ Result nothing(const LocalObjective& objective, const LinearModel& start) {
 /// dimensions as all spreads together, so that it can leave some of them behind.
 bool has_kinks(const LocalObjective& objective) {
   if (!supports_interior_point(objective)) return false;
+  const Factors* factors = objective.data().covariances().factors();
   if (objective.has_many_kinks()) {
-    // Examples a feature whose kinks together are nearly smooth; interior points take one problem after another.
-    const Index very_many = objective.kinked_everywhere() && objective.n_problems() == 1 ? 1000 : 300;
+    // Examples a feature whose kinks together are nearly smooth. Interior points take one problem after another, and
+    // their Hessians of factors more time.
+    const Index of_some = factors != nullptr ? 100 : 300;
+    const Index very_many = objective.kinked_everywhere() && objective.n_problems() == 1 ? 1000 : of_some;
     return objective.n_samples() < very_many * objective.n_features();
   }
-  const Factors* factors = objective.data().covariances().factors();
   return factors != nullptr && total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
 }
 
@@ -171,7 +173,8 @@ Index enough_passes(const LocalObjective& objective) {
   constexpr Index most = 400;
   const Index least = objective.n_problems() == 1 ? 60 : 200;
   const Index d = objective.n_features();
-  return std::clamp(d + d * d / (3 * objective.n_samples()), least, most);
+  const Index hessian = objective.data().covariances().factors() != nullptr ? 2 * d : d;
+  return std::clamp(hessian + d * d / (3 * objective.n_samples()), least, most);
 }
 
 /// Whether interior points are worth their Hessians, which for sparse means cost many more passes than for dense ones.
