@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
@@ -16,13 +16,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from halosvm.calibration.curves import IsotonicCurve, Temperature
-from halosvm.calibration.expectations import mean_over
+from halosvm.calibration.expectations import mean_over, roots_of
 from halosvm.calibration.platt import PlattScaling
 from halosvm.checks.estimator import (
     ERRORS,
+    GaussianClassifier,
     GaussianEstimator,
     read_example_weights,
-    read_targets,
 )
 from halosvm.checks.parameters import require_choice
 from halosvm.gaussians.gaussians import Gaussians
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 METHODS = ("sigmoid", "isotonic", "temperature")
 
 
-class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, GaussianEstimator):  # type: ignore[misc]
+class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, GaussianEstimator):  # type: ignore[misc]
     """Probabilities of classes that know the error bars: their expectations over each example.
 
     scikit-learn's `CalibratedClassifierCV` does the same for points, and takes Gaussians as well,
@@ -87,10 +87,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
     True
     """
 
-    __metadata_request__fit: ClassVar = ERRORS
-    __metadata_request__predict: ClassVar = ERRORS
     __metadata_request__predict_proba: ClassVar = ERRORS
-    __metadata_request__score: ClassVar = ERRORS
 
     _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True
@@ -191,22 +188,15 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
         if self.method == "temperature":
             self.curves_ = [Temperature().fit(decision, codes, weights, spread)]
             return
-        make = self._fit_platt if self.method == "sigmoid" else self._fit_isotonic
+        curve = PlattScaling if self.method == "sigmoid" else IsotonicCurve
         if decision.ndim == 1:
-            self.curves_ = [make(decision, codes == 1, weights, spread)]
+            self.curves_ = [curve().fit(decision, codes == 1, weights, std=spread)]
             return
         std = np.sqrt(np.maximum(np.diagonal(spread, axis1=1, axis2=2), 0.0))
         self.curves_ = [
-            make(decision[:, k], codes == k, weights, std[:, k]) for k in range(len(self.classes_))
+            curve().fit(decision[:, k], codes == k, weights, std=std[:, k])
+            for k in range(len(self.classes_))
         ]
-
-    @staticmethod
-    def _fit_platt(f: Array, positive: Any, weights: Array, std: Array) -> PlattScaling:
-        return PlattScaling().fit(f, positive, weights, std=std)
-
-    @staticmethod
-    def _fit_isotonic(f: Array, positive: Any, weights: Array, std: Array) -> IsotonicCurve:
-        return IsotonicCurve().fit(f, positive, weights, std)
 
     def predict_proba(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Array:
         """Return the probability of each class, expected over the errors of the examples.
@@ -229,7 +219,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
             of_each: Array = self.curves_[0].probability(decision, spread)
             return of_each
         return (
-            mean_over(self._normalised, decision, spread)
+            mean_over(self._normalised, decision, roots_of(spread))
             if spread.any()
             else self._normalised(decision)
         )
@@ -259,24 +249,6 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, Gaussia
         codes = self.predict_proba(X, X_std=X_std, X_cov=X_cov).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
-
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, X_std: Any = None, X_cov: Any = None
-    ) -> float:
-        """Return the accuracy of `predict`.
-
-        Parameters
-        ----------
-        X, y, sample_weight, X_std, X_cov
-            Examples as in `fit`, with their true labels.
-
-        Returns
-        -------
-        float
-        """
-        y, sample_weight = read_targets(X, y, sample_weight)
-        right = self.predict(X, X_std=X_std, X_cov=X_cov) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
 
     def _scores(self, model: Any, data: Any) -> tuple[Array, Array]:
         """Return decision values, and their standard deviations (n,) or covariances (n, k, k)."""

@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
 from halosvm import _core
-from halosvm.calibration.expectations import mean_of_interpolation, mean_over
+from halosvm.calibration.expectations import mean_of_interpolation, mean_over, roots_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,7 +35,9 @@ class IsotonicCurve:
     of the expected probabilities, raised by rounds of expectation and maximisation.
     """
 
-    def fit(self, decision: Array, positive: NDArray[np.bool_], weights: Array, std: Array) -> Self:
+    def fit(
+        self, decision: Array, positive: NDArray[np.bool_], weights: Array, *, std: Array
+    ) -> Self:
         """Fit the curve by maximum likelihood."""
         self._fit_points(decision, positive, weights)
         if not std.any():
@@ -92,6 +94,7 @@ class Temperature:
         """
         unit = float(np.abs(decision).max()) or 1.0
         certain = not spread.any()
+        roots = roots_of(spread) if decision.ndim == 2 and not certain else spread
 
         def loss(log_t: float) -> float:
             self.temperature = unit * np.exp(log_t)
@@ -99,7 +102,7 @@ class Temperature:
                 logs = log_softmax(decision / self.temperature, axis=1)
                 mine = logs[np.arange(len(codes)), codes]
             elif decision.ndim == 2:
-                p = self.probability(decision, spread, power=6)
+                p = self._expected(decision, roots, power=6)
                 mine = np.log(np.maximum(p[np.arange(len(codes)), codes], 1e-300))
             else:
                 sign = np.where(codes == 1, 1.0, -1.0)
@@ -110,25 +113,23 @@ class Temperature:
         self.temperature = unit * float(np.exp(best.x))
         return self
 
-    def probability(
-        self, decision: Array, spread: Array | float = 0.0, *, power: int = 12
-    ) -> Array:
+    def probability(self, decision: Array, spread: Array | float = 0.0) -> Array:
         """Return P(positive), or the probability of each class; of uncertain values expectations.
 
         Parameters
         ----------
         decision, spread
             As in `fit`.
-        power : int
-            2**power points stand for each uncertain row of several classes.
         """
         t = self.temperature
-        scaled = np.asarray(decision) / t
-        if scaled.ndim == 1 or not np.any(spread):
-            if scaled.ndim == 2:
-                p: Array = softmax(scaled, axis=1)
-                return p
-            return np.asarray(_core.platt_probability(scaled, np.asarray(spread) / t, -1.0, 0.0))
-        return mean_over(
-            lambda f: softmax(f, axis=-1), scaled, np.asarray(spread) / (t * t), power=power
-        )
+        if np.ndim(decision) == 1:
+            std = np.asarray(spread) / t
+            return np.asarray(_core.platt_probability(np.asarray(decision) / t, std, -1.0, 0.0))
+        if np.any(spread):
+            return self._expected(decision, roots_of(np.asarray(spread)))
+        p: Array = softmax(decision / t, axis=1)
+        return p
+
+    def _expected(self, decision: Array, roots: Array, power: int = 12) -> Array:
+        t = self.temperature
+        return mean_over(lambda f: softmax(f, axis=-1), decision / t, roots / t, power)

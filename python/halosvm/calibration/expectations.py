@@ -28,23 +28,27 @@ def normal_nodes(n_dimensions: int, power: int) -> Array:
     return nodes
 
 
-def mean_over(
-    curve: Callable[[Array], Array], mean: Array, covariance: Array, power: int = 12
-) -> Array:
-    """Return E curve(F) of each row for F ~ N(mean, covariance).
+def roots_of(covariance: Array) -> Array:
+    """Return R of covariances R R', (n, k, k)."""
+    values, vectors = np.linalg.eigh(covariance)
+    roots: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
+    return roots
+
+
+def mean_over(curve: Callable[[Array], Array], mean: Array, roots: Array, power: int = 12) -> Array:
+    """Return E curve(F) of each row for F ~ N(mean, R R').
 
     Parameters
     ----------
     curve : callable
         Takes arrays (..., k) to arrays (..., k).
     mean : ndarray of shape (n, k)
-    covariance : ndarray of shape (n, k, k)
+    roots : ndarray of shape (n, k, k)
+        The R.
     power : int
         2**power points stand for each law.
     """
     n, k = mean.shape
-    values, vectors = np.linalg.eigh(covariance)
-    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
     nodes = normal_nodes(k, power)
     out = np.empty((n, k))
     block = max(1, _NUMBERS // nodes.size)
