@@ -41,14 +41,7 @@ ESTIMATORS = [
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    ESTIMATORS,
-    expected_failed_checks=lambda estimator: (
-        {"check_sample_weight_equivalence_on_dense_data": "a repeated row is drawn more than once"}
-        if isinstance(estimator, SafeSVC)
-        else {}
-    ),
-)
+@parametrize_with_checks(ESTIMATORS)
 def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

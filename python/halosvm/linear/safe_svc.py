@@ -58,8 +58,9 @@ class SafeSVC(GaussianClassifier, LinearModel):
         p > 1 of the errors, :math:`|u|_p \le 1` in :math:`x + \sigma \circ u`: 2 is an ellipsoid,
         inf a box. At p = 1 a single feature would bear all of the errors.
     validation : float, int, splitter, iterable or (X, y), default=0.3
-        The data to judge the sizes by: a fraction of each class, drawn at random; a number of
-        folds, a splitter or splits, as `cv` of scikit-learn, whose mean loss counts; or the data.
+        The data to judge the sizes by: a fraction of the distinct examples of each class, drawn at
+        random; a number of folds, a splitter or splits, as `cv` of scikit-learn, whose mean loss
+        counts; or the data.
     tol : float, default=1e-4
         Stop when a step decreases the validation loss by less than this share of it.
     max_iter : int, default=100
@@ -205,6 +206,9 @@ class SafeSVC(GaussianClassifier, LinearModel):
         if validation.is_given(self.validation):
             parts = [(training, self._given_validation())]
         else:
+            if validation.is_fraction(self.validation):
+                training = training.distinct()
+                codes, weights = (training.y > 0.0).astype(np.intp), training.weights
             rows = validation.split(
                 self.validation, self.classes_, codes, weights, self.random_state
             )
@@ -285,6 +289,18 @@ class _Examples(NamedTuple):
         """Return examples of classes 0 and 1, whose weights are 1 unless they are given."""
         X, y = means.astype(np.float64, copy=False), np.where(codes > 0, 1.0, -1.0)
         return cls(X, y, np.ones(len(y)) if weights is None else weights)
+
+    def distinct(self) -> _Examples:
+        """Return each example once, with the sum of its weights, those of weight 0 left out.
+
+        So a repeated example cannot be fitted and judge the fit as well, and it is the same as one
+        of a higher weight; nor does the draw depend on the order.
+        """
+        rows = self.weights > 0.0
+        table = np.column_stack([self.y, self.X])[rows]
+        table, places = np.unique(table, axis=0, return_inverse=True)
+        weights = np.bincount(places, self.weights[rows])
+        return _Examples(np.ascontiguousarray(table[:, 1:]), table[:, 0], weights)
 
     def take(self, rows: NDArray[np.intp]) -> _Examples:
         """Return some of the examples."""

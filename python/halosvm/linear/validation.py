@@ -7,7 +7,7 @@ Out: rows to fit and rows to judge by; or given data, for whoever reads them.
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
@@ -16,7 +16,7 @@ from halosvm.checks.estimator import read_targets
 from halosvm.checks.targets import read_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 def is_given(validation: Any) -> bool:
     """Tell whether the validation data are given, as the pair (X, y)."""
     return isinstance(validation, tuple) and len(validation) == 2
+
+
+def is_fraction(validation: Any) -> bool:
+    """Tell whether a fraction of the examples, drawn at random, is to judge."""
+    return isinstance(validation, numbers.Real) and not isinstance(validation, numbers.Integral)
 
 
 def split(
@@ -48,12 +53,10 @@ def split(
     random_state : int, RandomState instance or None
         Of the fraction.
     """
-    if isinstance(validation, numbers.Real) and not isinstance(validation, numbers.Integral):
+    if is_fraction(validation):
         if not 0.0 < float(validation) < 1.0:
             raise ValueError(f"validation must be above 0 and below 1, got {validation!r}")
-        splitter: Any = StratifiedShuffleSplit(
-            1, test_size=float(validation), random_state=random_state
-        )
+        splitter: Any = _Fraction(float(validation), random_state)
     elif isinstance(validation, bool | np.bool_ | str) or validation is None:
         raise TypeError(
             "validation must be a fraction, a number of folds, a splitter or the data (X, y); got "
@@ -75,6 +78,22 @@ def split(
             raise ValueError(f"validation: part {i} has no example to judge the fit by")
         parts.append((fitted, judging))
     return parts
+
+
+class _Fraction(NamedTuple):
+    """A splitter that draws a fraction of each class, and leaves a class of one to be fitted."""
+
+    fraction: float
+    random_state: Any
+
+    def split(self, X: NDArray[Any], codes: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
+        single = np.bincount(codes)[codes] == 1
+        rows = np.flatnonzero(~single)
+        splitter = StratifiedShuffleSplit(
+            1, test_size=self.fraction, random_state=self.random_state
+        )
+        for fitted, judging in splitter.split(X[rows], codes[rows]):
+            yield np.append(rows[fitted], np.flatnonzero(single)), rows[judging]
 
 
 def read_given(

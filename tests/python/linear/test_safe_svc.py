@@ -27,13 +27,36 @@ NOISY = [2, 5, 7]
 
 @parametrize_with_checks(
     [SafeSVC(), SafeSVC(norm=np.inf, validation=2, class_weight="balanced", n_threads=1)],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": "a repeated row is drawn more than once"
-    },
+    expected_failed_checks=lambda estimator: (
+        {
+            "check_sample_weight_equivalence_on_dense_data": "copies of a row are in several folds",
+        }
+        if estimator.validation == 2
+        else {}
+    ),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_repeated_rows_weights_and_order_of_rows_are_the_same_data():
+    X, y = make_data(60, gap=0.3)
+    rng = np.random.default_rng(3)
+    weights = rng.integers(0, 4, 60)
+    order = rng.permutation(weights.sum())
+    weighted = SafeSVC(C=2.0, random_state=0).fit(X, y, weights)
+    repeated = SafeSVC(C=2.0, random_state=0)
+    repeated.fit(X.repeat(weights, axis=0)[order], y.repeat(weights)[order])
+    np.testing.assert_array_equal(repeated.coef_, weighted.coef_)
+    np.testing.assert_array_equal(repeated.std_, weighted.std_)
+
+
+def test_class_of_one_example_is_fitted():
+    X, y = make_data(20)
+    single = np.r_[0, np.flatnonzero(y)]
+    clf = SafeSVC(random_state=0).fit(X[single], y[single])
+    assert clf.decision_function(X[:1])[0] < clf.decision_function(X[1:2])[0]
 
 
 def make_data(n=120, d=4, seed=0, gap=0.6):
