@@ -30,14 +30,21 @@ def labels_of(array: Any, argument: str) -> Labels:
     return Labels(feature_names_of(array, argument), index_of(array))
 
 
+def columns_of(table: Any) -> dict[str, Any] | None:
+    """Return the columns of a table of astropy or pyarrow or a structured array, of others None."""
+    names = getattr(table, "colnames", None)
+    if names is None and not hasattr(table, "to_numpy"):  # of frames it would be a column
+        names = getattr(table, "column_names", None)
+    if names is None:
+        names = getattr(getattr(table, "dtype", None), "names", None)
+    return None if names is None else {name: table[name] for name in names}
+
+
 def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     """Return the column names of a frame or a table if all are strings, as scikit-learn does."""
-    if hasattr(array, "colnames"):
-        columns = array.colnames
-    elif hasattr(array, "to_numpy"):
+    columns = columns_of(array)
+    if columns is None and hasattr(array, "to_numpy"):
         columns = getattr(array, "columns", None)
-    else:
-        columns = getattr(getattr(array, "dtype", None), "names", None)
     if columns is None:
         return None
     names = list(columns)

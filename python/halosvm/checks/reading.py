@@ -18,6 +18,7 @@ from sklearn.utils import assert_all_finite
 
 from halosvm import _core
 from halosvm.checks import units
+from halosvm.checks.frames import columns_of
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 # Of means and variances: an array, or a csr_array in canonical format.
@@ -134,14 +135,6 @@ def _objects_as_numbers(objects: NDArray[Any], argument: str) -> NDArray[np.floa
     return numbers
 
 
-def columns_of(table: Any) -> dict[str, Any] | None:
-    """Return the named columns of an astropy Table or a structured array, of others None."""
-    names = getattr(table, "colnames", None)
-    if names is None:
-        names = getattr(getattr(table, "dtype", None), "names", None)
-    return None if names is None else {name: table[name] for name in names}
-
-
 def needs_own_reading(X: Any) -> bool:
     """Tell whether scikit-learn's checks would lose or not understand something of this argument.
 
@@ -155,7 +148,7 @@ def needs_own_reading(X: Any) -> bool:
         return True
     if hasattr(X, "to_numpy"):
         dtypes = np.atleast_1d(np.array(getattr(X, "dtypes", None), dtype=object))
-        return any(hasattr(d, "kind") and not _is_numeric_dtype(d) for d in dtypes)
+        return any(d is not None and not _is_numeric_dtype(d) for d in dtypes)
     if isinstance(X, list | tuple):
         return any(
             _is_masked_type(part)
@@ -167,6 +160,8 @@ def needs_own_reading(X: Any) -> bool:
 
 
 def _is_numeric_dtype(dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return bool(dtype.is_numeric())
     return isinstance(dtype, np.dtype) and dtype.kind in "biufc"
 
 

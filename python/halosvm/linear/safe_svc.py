@@ -208,7 +208,7 @@ class SafeSVC(GaussianClassifier, LinearModel):
         else:
             if validation.is_fraction(self.validation):
                 training = training.distinct()
-                codes, weights = (training.y > 0.0).astype(np.intp), training.weights
+                codes, weights = (training.y > 0.0).astype(codes.dtype), training.weights
             rows = validation.split(
                 self.validation, self.classes_, codes, weights, self.random_state
             )
@@ -299,7 +299,8 @@ class _Examples(NamedTuple):
         rows = self.weights > 0.0
         table = np.column_stack([self.y, self.X])[rows]
         table, places = np.unique(table, axis=0, return_inverse=True)
-        weights = np.bincount(places, self.weights[rows])
+        weights = np.zeros(len(table))
+        np.add.at(weights, places, self.weights[rows])
         return _Examples(np.ascontiguousarray(table[:, 1:]), table[:, 0], weights)
 
     def take(self, rows: NDArray[np.intp]) -> _Examples:

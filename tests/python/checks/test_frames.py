@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.model_selection import GridSearchCV, train_test_split
 
@@ -120,3 +122,36 @@ def test_error_models_pair_by_the_index():
     groups = pd.Series(np.arange(N) // 4, index=IDS)
     with pytest.raises(ValueError, match="groups has row 0 labelled"):
         from_samples(X, groups.iloc[::-1], of="mean")
+
+
+def polars_frame(frame):
+    return pl.from_pandas(frame)
+
+
+def arrow_table(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize("make_frame", [polars_frame, arrow_table])
+@pytest.mark.parametrize("make", MACHINES[:2])
+def test_frames_of_polars_and_pyarrow_are_frames_of_pandas(make, make_frame):
+    x, std = make_frame(X), make_frame(STD)
+    labels = make_frame(pd.DataFrame({"y": Y.map({0: "star", 1: "quasar"})}))["y"]
+    plain = make().fit(X, Y.map({0: "star", 1: "quasar"}), X_std=STD)
+    for errors in (std, make_frame(STD[["c", "a", "b"]])):
+        clf = make().fit(x, labels, X_std=errors, sample_weight=make_frame(STD + 1)["a"])
+        weighted = make().fit(X, plain.classes_[1 - Y], X_std=STD, sample_weight=STD["a"] + 1)
+        expected = weighted.decision_function(X)
+        np.testing.assert_array_equal(clf.decision_function(x), expected)
+        assert clf.feature_names_in_.tolist() == list("abc")
+        np.testing.assert_array_equal(
+            clf.decision_std(x, X_std=errors), weighted.decision_std(X, X_std=STD)
+        )
+    with pytest.raises(ValueError, match="X_std has column 2 named 'z', in X it is 'c'"):
+        make().fit(x, labels, X_std=make_frame(STD.rename(columns={"c": "z"})))
+    with pytest.raises(ValueError, match=r"2 named 'z'|should match"):
+        clf.predict(make_frame(X.rename(columns={"c": "z"})))
+    with pytest.raises(ValueError, match="row 7, column 1 is nan"):
+        make().fit(make_frame(X.where(X.iloc[7, 1] != X)), labels, X_std=std)
+    with pytest.raises(TypeError, match=r"row 0.* is '.*', which is text"):
+        make().fit(make_frame(X.astype({"b": str})), labels, X_std=std)
