@@ -9,6 +9,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from halosvm import _core
+from halosvm.core.abandonable import eigh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ def normal_nodes(n_dimensions: int, power: int) -> Array:
 
 def roots_of(covariance: Array) -> Array:
     """Return R of covariances R R', (n, k, k)."""
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = eigh(covariance)
     roots: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
     return roots
 

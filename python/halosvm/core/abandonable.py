@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from halosvm import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -57,3 +61,9 @@ def abandonable(function: Callable[[], T], abandon: Callable[[], None] = _do_not
         abandon()
         raise
     return outcome.result()
+
+
+def eigh(matrices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what `numpy.linalg.eigh` does, of one large matrix or many small ones."""
+    values, vectors = abandonable(lambda: np.linalg.eigh(matrices))
+    return values, vectors

@@ -16,7 +16,7 @@ from halosvm.checks.frames import labels_of
 from halosvm.checks.parameters import thread_count
 from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.checks.units import refuse, text
-from halosvm.core.abandonable import abandonable
+from halosvm.core.abandonable import eigh
 from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
@@ -338,7 +338,7 @@ def _feature_space_variances(data: Gaussians, argument: str) -> Array:
 def decompose_gram(X: Gaussians, kernel: ExpectedKernel, n_threads: int) -> tuple[Array, Array]:
     """Return the eigenvalues of the Gram matrix that are not rounding, and their eigenvectors."""
     K = kernel.gram(X, n_threads=n_threads)
-    values, vectors = abandonable(lambda: np.linalg.eigh(K))
+    values, vectors = eigh(K)
     if values[-1] <= 0.0:  # all examples lie at the origin of the feature space
         return np.ones(1), np.zeros((len(K), 1))
     kept = values > RANK_TOLERANCE * values[-1]

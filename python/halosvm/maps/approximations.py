@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from halosvm.core.abandonable import eigh
 from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.covariances import Covariances
 
@@ -262,7 +263,7 @@ def _directions(covariances: Covariances, rank: int) -> Array:
     """Return a factor L of each S = L L', (n, d, rank), columns of 0 where fewer are enough."""
     store, (n, d) = storage_of(covariances), covariances.shape
     if store.whole:
-        values, vectors = np.linalg.eigh(covariances.to_full())
+        values, vectors = eigh(covariances.to_full())
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis])
     L = np.zeros((n, d, rank))
     for rows, F in store.factor_groups(covariances):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
 
 from halosvm import _core
 from halosvm.checks.parameters import require_choice, thread_count
+from halosvm.core.abandonable import eigh
 from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians

@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 
 from halosvm import _core
 from halosvm.checks import reading
+from halosvm.core.abandonable import eigh
 from halosvm.gaussians.covariances import Covariances
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def form_of(covariance: str, n_factors: int | None, d: int) -> Form:
 def _leading_factors(V: Array, n_factors: int) -> Array:
     """Return the factors of the largest eigenvalues of the correlations, in the units of V."""
     scale = np.sqrt(np.diag(V))
-    values, vectors = np.linalg.eigh(V / np.outer(scale, scale))
+    values, vectors = eigh(V / np.outer(scale, scale))
     kept = slice(len(values) - n_factors, None)
     # Half of what the noise of the other directions adds to each belongs there, not to the factor.
     excess = np.maximum(values[kept] - 0.5 * np.median(values), 0.05)

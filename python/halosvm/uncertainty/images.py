@@ -9,6 +9,7 @@ import numpy as np
 import scipy.fft
 
 from halosvm.checks import reading
+from halosvm.core.abandonable import eigh
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 
@@ -149,7 +150,7 @@ def _parameter_covariances(std: Any, cov: Any, n_samples: int, n_transforms: int
 
 def _symmetric_roots(matrices: Array) -> Array:
     """Return R with R R' = S for singular matrices too, and R = diag(std) for diagonal ones."""
-    eigenvalues, vectors = np.linalg.eigh(matrices)
+    eigenvalues, vectors = eigh(matrices)
     scaled = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))[:, np.newaxis, :]
     return np.asarray(scaled @ vectors.transpose(0, 2, 1))
 

@@ -151,6 +151,52 @@ clf = IsotropicKernelSVC().fit(X[:400], np.arange(400) % 2)
 interrupt("isotropic errors, decision values", lambda: clf.decision_function(X))
 """
 
+OTHER_SCRIPT = """
+from scipy import sparse
+from halosvm import (
+    EmpiricalBayes, SafeSVC, TotalSVC, UncertainCalibratedClassifier, UncertainFourierFeatures,
+    UncertainNystroem, UncertainStandardScaler, UncertainSVR, calibrate_scale,
+)
+
+n = 300_000
+X = rng.normal(size=(n, 20))
+std = rng.random((n, 20)) + 0.1
+y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+uncertain = Gaussians(X, std=std)
+
+def fit(name, estimator, *data, delay=0.2, few=200, **errors):
+    estimator.fit(*(part[:few] for part in data), **{key: e[:few] for key, e in errors.items()})
+    interrupt(name, lambda: estimator.fit(*data, **errors), delay, lambda: dict(estimator.__dict__))
+
+for loss in ("worst_case", "best_case", "expected_squared_hinge"):
+    fit(loss, UncertainSVC(loss=loss), X, y, X_std=std)
+fit("regression", UncertainSVR(), X, X[:, 0], X_std=std)
+fit("total", TotalSVC(), X, y)
+fit("safe", SafeSVC(max_iter=20), X, y)
+interrupt("scale of errors", lambda: calibrate_scale(uncertain, y, tol=0.0, max_iter=10**6))
+fit("calibrated", UncertainCalibratedClassifier(), X, y, X_std=std)
+fit("calibrated, isotonic", UncertainCalibratedClassifier(method="isotonic"), X, y, X_std=std)
+three = y[:999] * (1 + (X[:999, 1] > 0))
+clf = UncertainCalibratedClassifier(cv=2).fit(X[:999], three, X_std=std[:999])
+interrupt("calibrated, probabilities", lambda: clf.predict_proba(X, X_std=std))
+fit("measurements", EmpiricalBayes(n_components=4, max_iter=10), X, X_std=std)
+few = slice(0, 200)
+bayes = EmpiricalBayes(n_components=8, max_iter=2).fit(X[few], X_std=std[few])
+interrupt("posteriors", lambda: bayes.transform(X, X_std=std))
+fourier = UncertainFourierFeatures(n_components=1000, random_state=0).fit(X[few])
+interrupt("Fourier features", lambda: fourier.transform(X[:100_000], X_std=std[:100_000]))
+fit("Nystroem", UncertainNystroem(n_components=2000), X[:20_000], X_std=std[:20_000])
+nystroem = UncertainNystroem(n_components=100).fit(X[few], X_std=std[few])
+interrupt("Nystroem features", lambda: nystroem.transform(X, X_std=std))
+fit("scaler", UncertainStandardScaler(), uncertain)
+interrupt("scaled", lambda: UncertainStandardScaler().fit(uncertain[:200]).transform(uncertain))
+stream = UncertainSVC().partial_fit(X[few], y[few], classes=[0, 1], X_std=std[few])
+state = lambda: dict(stream.__dict__)
+interrupt("stream", lambda: stream.partial_fit(X, y, X_std=std), state=state)
+S = sparse.random_array((50_000, 1000), density=0.01, rng=rng, format="csr")
+fit("sparse", UncertainSVC(loss="hinge"), S, y[:50_000])
+"""
+
 END = """
 print("\\n" + json.dumps(results), flush=True)  # a signal may have cut a line of progress
 """
@@ -206,6 +252,28 @@ KERNEL_CALLS = (
     "isotropic errors, decision values",
 )
 
+OTHER_CALLS = (
+    "worst_case",
+    "best_case",
+    "expected_squared_hinge",
+    "regression",
+    "total",
+    "safe",
+    "scale of errors",
+    "calibrated",
+    "calibrated, isotonic",
+    "calibrated, probabilities",
+    "measurements",
+    "posteriors",
+    "Fourier features",
+    "Nystroem",
+    "Nystroem features",
+    "scaler",
+    "scaled",
+    "stream",
+    "sparse",
+)
+
 
 def measure(script):
     """Return what became of each long call that a signal met, in a process of its own."""
@@ -225,6 +293,11 @@ def measured_kernels():
     return measure(KERNEL_SCRIPT)
 
 
+@pytest.fixture(scope="module")
+def measured_others():
+    return measure(OTHER_SCRIPT)
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_interrupt_arrives_soon_and_changes_nothing(measured, call):
     assert measured[call]["latency"] < LONGEST
@@ -235,6 +308,12 @@ def test_interrupt_arrives_soon_and_changes_nothing(measured, call):
 def test_interrupt_of_a_kernel_machine_arrives_soon_and_changes_nothing(measured_kernels, call):
     assert measured_kernels[call]["latency"] < LONGEST
     assert measured_kernels[call]["unchanged"]
+
+
+@pytest.mark.parametrize("call", OTHER_CALLS)
+def test_interrupt_of_other_estimators_arrives_soon_and_changes_nothing(measured_others, call):
+    assert measured_others[call]["latency"] < LONGEST
+    assert measured_others[call]["unchanged"]
 
 
 ENDING = """
