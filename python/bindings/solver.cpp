@@ -13,6 +13,13 @@ Averaging averaging_of(const std::string& name) {
   check::fail("averaging", "is '" + name + "'; it must be 'weighted' or 'none'");
 }
 
+Method method_of(const std::string& name) {
+  if (name == "auto") return Method::automatic;
+  if (name == "lbfgs") return Method::lbfgs;
+  if (name == "interior_point") return Method::interior_point;
+  check::fail("method", "is '" + name + "'; it must be 'auto', 'lbfgs' or 'interior_point'");
+}
+
 py::dict to_dict(const Result& result) {
   py::dict out;
   out["coef"] = result.model.coef;
@@ -37,26 +44,26 @@ std::function<void(const Progress&)> reporter(const py::object& report) {
   };
 }
 
-/// Binds a solver that reads all examples in each iteration. \tparam Held what holds the objective.
-template <class Held, class Solver>
-void bind_batch(py::module_& module, const char* name, Solver solver, const char* doc) {
+/// Binds the solvers that read all examples in each iteration. \tparam Held what holds the objective.
+template <class Held>
+void bind_minimize(py::module_& module) {
   const BatchSettings defaults;
   module.def(
-      name,
-      [solver](const Held& objective, const Matrix& coef, const Vector& intercept, Index max_iterations,
-               double tolerance, const py::object& report) {
-        const BatchSettings settings{max_iterations, tolerance, reporter(report)};
+      "minimize",
+      [](const Held& objective, const Matrix& coef, const Vector& intercept, Index max_iterations, double tolerance,
+         const py::object& report, const std::string& method) {
+        const BatchSettings settings{max_iterations, tolerance, reporter(report), method_of(method)};
         const LinearModel start = model_of(coef, intercept);
         Result result;
         {
           const py::gil_scoped_release release;
-          result = solver(objective.objective, start, settings);
+          result = minimize(objective.objective, start, settings);
         }
         return to_dict(result);
       },
       py::arg("objective"), py::kw_only(), py::arg("coef"), py::arg("intercept"),
       py::arg("max_iterations") = defaults.max_iterations, py::arg("tolerance") = defaults.tolerance,
-      py::arg("report") = py::none(), doc);
+      py::arg("report") = py::none(), py::arg("method") = "auto", "The minimum by a method that reads all examples.");
 }
 
 py::dict minimize_sgd(const PyObjective& objective, const Matrix& coef, const Vector& intercept, Index batch_size,
@@ -82,17 +89,8 @@ void bind_solver(py::module_& module) {
              py::arg("max_steps") = defaults.max_steps, py::arg("tolerance") = defaults.tolerance,
              py::arg("averaging") = "weighted", py::arg("seed") = defaults.seed, py::arg("report") = py::none(),
              py::arg("proximal") = defaults.proximal, "Stochastic gradient descent from (coef, intercept).");
-  const auto best = [](const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-    return minimize(objective, start, settings);
-  };
-  bind_batch<PyObjective>(module, "minimize", best, "The solver that suits the objective.");
-  bind_batch<PySummedObjective>(module, "minimize", best, "The solver that suits the objective.");
-  bind_batch<PyObjective>(module, "minimize_lbfgs", &minimize_lbfgs, "L-BFGS.");
-  bind_batch<PySummedObjective>(module, "minimize_lbfgs", &minimize_lbfgs, "L-BFGS.");
-  bind_batch<PyObjective>(module, "minimize_interior_point", &minimize_interior_point,
-                          "Primal-dual interior-point method.");
-  bind_batch<PySummedObjective>(module, "minimize_interior_point", &minimize_interior_point,
-                                "Primal-dual interior-point method.");
+  bind_minimize<PyObjective>(module);
+  bind_minimize<PySummedObjective>(module);
   module.def("sgd_row", &sgd_row, py::arg("seed"), py::arg("draw"), py::arg("n_rows"),
              "The row that one draw of a run reads.");
 }

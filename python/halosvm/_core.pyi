@@ -321,24 +321,7 @@ def minimize(
     max_iterations: int = 1000,
     tolerance: float = 1e-6,
     report: Callable[[int, float, float], None] | None = None,
-) -> Result: ...
-def minimize_lbfgs(
-    objective: Objective | SummedObjective,
-    *,
-    coef: _Doubles,
-    intercept: _Doubles,
-    max_iterations: int = 1000,
-    tolerance: float = 1e-6,
-    report: Callable[[int, float, float], None] | None = None,
-) -> Result: ...
-def minimize_interior_point(
-    objective: Objective | SummedObjective,
-    *,
-    coef: _Doubles,
-    intercept: _Doubles,
-    max_iterations: int = 1000,
-    tolerance: float = 1e-6,
-    report: Callable[[int, float, float], None] | None = None,
+    method: str = "auto",
 ) -> Result: ...
 def sgd_row(seed: int, draw: int, n_rows: int) -> int: ...
 

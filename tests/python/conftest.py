@@ -149,13 +149,6 @@ def _make_gaussians(kind="diagonal", n=60, d=4, *, seed=0, dtype=np.float64, sca
     return Gaussians(mean.astype(dtype), cov=covariances), y
 
 
-_SOLVERS = {
-    "auto": _core.minimize,
-    "lbfgs": _core.minimize_lbfgs,
-    "interior_point": _core.minimize_interior_point,
-}
-
-
 def _solve(X, y, solver="auto", *, lam=0.02, weights=None, loss="expected_hinge", **options):
     """Run a solver that reads all rows in each step; options of objective and solver together."""
     n_problems = options.pop("n_problems", 1)
@@ -172,7 +165,7 @@ def _solve(X, y, solver="auto", *, lam=0.02, weights=None, loss="expected_hinge"
     )
     start = np.zeros((n_problems, X.shape[1])), np.zeros(n_problems)
     coef, intercept = options.pop("start", start)
-    return _SOLVERS[solver](objective, coef=coef, intercept=intercept, **options)
+    return _core.minimize(objective, coef=coef, intercept=intercept, method=solver, **options)
 
 
 @pytest.fixture(scope="session")

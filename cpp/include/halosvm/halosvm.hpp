@@ -26,8 +26,6 @@
 #include "halosvm/objective/summed_objective.hpp"
 #include "halosvm/solver/solver.hpp"
 #include "halosvm/solver/stream.hpp"
-#include "halosvm/solver/interior_point.hpp"
-#include "halosvm/solver/lbfgs.hpp"
 #include "halosvm/solver/sgd.hpp"
 #include "halosvm/model/linear_model.hpp"
 #include "halosvm/model/calibration.hpp"

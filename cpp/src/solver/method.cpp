@@ -70,7 +70,7 @@ LinearModel rounded_well(const LocalObjective& objective, const Centred& centred
 }
 
 /// One run, certified as the caller's numbers have it.
-Result run(Method& method, const LocalObjective& objective, const Moments& about, const LinearModel& start, bool centre,
+Result run(Search& method, const LocalObjective& objective, const Moments& about, const LinearModel& start, bool centre,
            const BatchSettings& inner, const BatchSettings& settings) {
   Result result;
   if (centre) {
@@ -91,7 +91,7 @@ Result run(Method& method, const LocalObjective& objective, const Moments& about
 
 }  // namespace
 
-Result apply(Method& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
+Result apply(Search& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
   // Each pass over data seen from their centre copies the means: nothing for little data.
   constexpr Index little = Index{1} << 14;  // numbers
   constexpr double some = 4.0;

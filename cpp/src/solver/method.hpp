@@ -9,20 +9,20 @@
 namespace halosvm {
 
 /// A search for the minimum, as it is. \param about the moments of the objective.
-using Method = Result(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+using Search = Result(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                       const BatchSettings& settings);
 
-Method run_lbfgs;
+Search run_lbfgs;
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings);
-Method run_interior_point;
+Search run_interior_point;
 
 /// Whether interior points know the dual of the loss.
 bool supports_interior_point(const LocalObjective& objective);
 
 /// Runs a method on the problem, or on the same problem seen from its centre, looks for minima at w = 0, and certifies
 /// the result as the caller's numbers have it.
-Result apply(Method& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings);
+Result apply(Search& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings);
 
 /// L-BFGS for an objective of which only evaluations are known, certified with all rounding in mind.
 Result minimize_by_evaluations(const Objective& objective, const LinearModel& start, const BatchSettings& settings);

@@ -3,8 +3,6 @@
 #include "halosvm/solver/solver.hpp"
 
 #include "halosvm/core/check.hpp"
-#include "halosvm/solver/interior_point.hpp"
-#include "halosvm/solver/lbfgs.hpp"
 #include "solver/cccp.hpp"
 #include "solver/method.hpp"
 #include "objective/rounding.hpp"
@@ -147,7 +145,7 @@ void finish(const LocalObjective& problem, const Moments& about, const BatchSett
     take_zero_models(problem, settings, result);
     if (result.suboptimality(0) <= settings.tolerance) return;
   }
-  for (Method* const run : {run_interior_point, run_lbfgs}) {
+  for (Search* const run : {run_interior_point, run_lbfgs}) {
     constexpr Index last_resort = 200;
     const Index done = result.steps;
     if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;
@@ -216,12 +214,36 @@ Result minimize_here(const LocalObjective& objective, const Moments& about, cons
   return result;
 }
 
+Result minimize_by_interior_points(const Objective& objective, const LinearModel& start,
+                                   const BatchSettings& settings) {
+  const LocalObjective* local = objective.local();
+  if (local == nullptr) check::fail("objective", "is a sum of parts, but interior points need the examples themselves");
+  require_convex(objective);
+  check::require(
+      !local->has_variances(), "objective",
+      "has errors of the targets, which interior points do not know; use the L-BFGS or the stochastic solver");
+  check::require(supports_interior_point(*local) || local->spread_norm() == 2.0, "objective",
+                 "has errors bounded in a norm that interior points do not know, which take 1, 2 and infinity; use the "
+                 "L-BFGS or the stochastic solver");
+  check::require(supports_interior_point(*local), "loss",
+                 std::string("is '") + objective.loss()->name() +
+                     "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");
+  check::require(!local->data().means().sparse() || local->n_features() <= interior_point_features, "objective",
+                 "has " + std::to_string(local->n_features()) + " features of sparse means; interior points solve a " +
+                     "dense system of all features, and take up to " + std::to_string(interior_point_features) +
+                     ". Use the default or the L-BFGS solver");
+  return apply(run_interior_point, *local, start, settings);
+}
+
 }  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  if (!objective.loss()->traits().convex()) return minimize_by_rounds(objective, start, settings);
-  if (const LocalObjective* local = objective.local()) return apply(minimize_here, *local, start, settings);
-  return minimize_by_evaluations(objective, start, settings);
+  if (settings.method == Method::interior_point) return minimize_by_interior_points(objective, start, settings);
+  const bool automatic = settings.method == Method::automatic;
+  if (automatic && !objective.loss()->traits().convex()) return minimize_by_rounds(objective, start, settings);
+  const LocalObjective* local = objective.local();
+  if (local == nullptr) return minimize_by_evaluations(objective, start, settings);
+  return apply(automatic ? minimize_here : run_lbfgs, *local, start, settings);
 }
 
 }  // namespace halosvm

@@ -2,8 +2,6 @@
 
 #include "solver/wide_data.hpp"
 
-#include "halosvm/solver/interior_point.hpp"
-
 #include "gaussians/norms.hpp"
 #include "linalg/qr.hpp"
 

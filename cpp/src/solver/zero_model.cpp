@@ -2,7 +2,6 @@
 
 #include "solver/zero_model.hpp"
 
-#include "halosvm/solver/interior_point.hpp"
 #include "solver/method.hpp"
 
 #include <algorithm>
@@ -91,7 +90,7 @@ double bound_by_smaller_spreads(const LocalObjective& problem, const Result& zer
     if (t == 0.0) {  // not a direction that tells the classes apart: that of certain points does
       const LocalObjective certain = problem.with_spreads_times(0.0);
       const bool small = supports_interior_point(problem) && problem.n_features() <= interior_point_features;
-      Method& search = small ? run_interior_point : run_lbfgs;
+      Search& search = small ? run_interior_point : run_lbfgs;
       const Result run = search(certain, certain.moments(), model, settings);
       lower = std::max(lower, run.lower_bound(0));
       model = run.model;

@@ -356,18 +356,14 @@ def _run(
             report=report,
             proximal=settings.solver == "proximal_sgd",
         )
-    minimize = {
-        "auto": _core.minimize,
-        "lbfgs": _core.minimize_lbfgs,
-        "interior_point": _core.minimize_interior_point,
-    }[settings.solver]
-    return minimize(
+    return _core.minimize(
         objective,
         coef=coef,
         intercept=intercept,
         max_iterations=settings.max_iter,
         tolerance=settings.tol,
         report=report,
+        method=settings.solver,
     )
 
 

@@ -4,7 +4,7 @@
 #include "../../../cpp/src/core/double_double.hpp"
 #include "halosvm/gaussians/covariances/low_rank.hpp"
 #include "halosvm/gaussians/covariances/zero.hpp"
-#include "halosvm/solver/interior_point.hpp"
+#include "halosvm/solver/solver.hpp"
 #include "halosvm/solver/solver.hpp"
 
 #include <doctest/doctest.h>
@@ -87,10 +87,12 @@ TEST_CASE("a few factors of ragged rank are not taken for certain examples") {
   CHECK(covariances->row_bytes() > 0);
   const LocalObjective objective({ArrayView(means.data(), n, d), covariances}, {codes.data(), 1}, nullptr, 1e-2,
                                  make_loss("expected_hinge"), true, {});
-  const Result interior = minimize_interior_point(objective, LinearModel(1, d), {});
-  BatchSettings many;
-  many.max_iterations = 5000;
-  const Result other = minimize_lbfgs(objective, LinearModel(1, d), many);
+  BatchSettings settings;
+  settings.method = Method::interior_point;
+  const Result interior = minimize(objective, LinearModel(1, d), settings);
+  settings.method = Method::lbfgs;
+  settings.max_iterations = 5000;
+  const Result other = minimize(objective, LinearModel(1, d), settings);
   CHECK(converged(interior.status));
   CHECK(interior.objective(0) <= other.objective(0) * (1.0 + 1e-6));
 }

@@ -1,6 +1,5 @@
-// What all batch solvers promise: minimize, minimize_lbfgs and minimize_interior_point.
-#include "halosvm/solver/interior_point.hpp"
-#include "halosvm/solver/lbfgs.hpp"
+// What all methods of minimize promise.
+#include "halosvm/solver/solver.hpp"
 #include "halosvm/solver/solver.hpp"
 #include "oracle/errors.hpp"
 #include "oracle/problem.hpp"
@@ -19,6 +18,7 @@ using halosvm::Index;
 using halosvm::LinearModel;
 using halosvm::LocalObjective;
 using halosvm::Matrix;
+using halosvm::Method;
 using halosvm::Objective;
 using halosvm::Result;
 using halosvm::Status;
@@ -32,13 +32,17 @@ namespace {
 
 struct Solver {
   std::string name;
-  Result (*run)(const Objective&, const LinearModel&, const BatchSettings&) = nullptr;
+  Method method = Method::automatic;
+
+  Result run(const Objective& objective, const LinearModel& start, BatchSettings settings) const {
+    settings.method = method;
+    return minimize(objective, start, settings);
+  }
 };
 
 const std::vector<Solver>& solvers() {
-  static const std::vector<Solver> all = {{"minimize", halosvm::minimize},
-                                          {"lbfgs", halosvm::minimize_lbfgs},
-                                          {"interior_point", halosvm::minimize_interior_point}};
+  static const std::vector<Solver> all = {
+      {"automatic", Method::automatic}, {"lbfgs", Method::lbfgs}, {"interior_point", Method::interior_point}};
   return all;
 }
 

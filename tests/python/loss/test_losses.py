@@ -227,7 +227,7 @@ def test_bound_of_a_search_that_was_ended_early_is_true(make_gaussians, loss, po
         start = {"coef": rng.normal(size=(1, 4)) / lam, "intercept": 3.0 * rng.normal(size=1)}
         for passes in range(1, 9):
             options = {"max_iterations": passes, "tolerance": 0.0, **start}
-            result = _core.minimize_lbfgs(objective, **options)
+            result = _core.minimize(objective, **options, method="lbfgs")
             assert result["lower_bound"][0] <= best * (1 + 1e-13), (seed, passes)
 
 

@@ -254,7 +254,9 @@ def test_interior_points_refuse_sums(make_gaussians):
     X, y = make_gaussians("diagonal")
     objective = summed(X, (y > 0).astype(int), [np.arange(60)])
     with pytest.raises(ValueError, match="objective is a sum of parts, but interior points need"):
-        _core.minimize_interior_point(objective, coef=np.zeros((1, 4)), intercept=np.zeros(1))
+        _core.minimize(
+            objective, coef=np.zeros((1, 4)), intercept=np.zeros(1), method="interior_point"
+        )
 
 
 def test_evaluations_and_moments_can_travel(make_gaussians):

@@ -3,6 +3,8 @@
 Oracles: its formula in NumPy, LIBSVM on the means that a round has moved, and a grid.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -203,7 +205,7 @@ def test_iterations_of_all_rounds_count_against_the_limit(make_gaussians, solve)
     assert best(solve, X, y, max_iterations=enough)["status"] == "stationary"
 
 
-@pytest.mark.parametrize("minimize", [_core.minimize_lbfgs, _core.minimize_sgd])
+@pytest.mark.parametrize("minimize", [partial(_core.minimize, method="lbfgs"), _core.minimize_sgd])
 def test_solvers_of_convex_losses_refuse_it(make_gaussians, minimize):
     X, y = make_gaussians("diagonal")
     objective = _core.Objective(X.core_view(), (y > 0).astype(np.int16), 1, None, LAM, "best_case")
@@ -211,10 +213,10 @@ def test_solvers_of_convex_losses_refuse_it(make_gaussians, minimize):
     with pytest.raises(ValueError, match=r"loss is 'best_case', which is not convex; only the"):
         minimize(objective, **start)
     with pytest.raises(ValueError, match=r"loss is 'best_case', which is not convex; only the"):
-        _core.minimize_interior_point(objective, **start)
+        _core.minimize(objective, **start, method="interior_point")
     options = {"weights": [1.0], "n_problems": 1, "n_features": 4, "lam": LAM, "loss": "best_case"}
     parts = _core.SummedObjective([objective], **options)
     with pytest.raises(ValueError, match=r"objective is a sum of parts, but a loss that is not"):
         _core.minimize(parts, **start)
     with pytest.raises(ValueError, match=r"loss is 'best_case', which is not convex"):
-        _core.minimize_lbfgs(parts, **start)
+        _core.minimize(parts, **start, method="lbfgs")

@@ -34,11 +34,35 @@ struct Progress {
   double suboptimality;  ///< largest certified (J - J*) / J* over the problems
 };
 
+/// How to search, where all examples are read in each iteration.
+enum class Method : std::uint8_t {
+  /// What suits the objective, chosen by measurement (bench/methods.py). L-BFGS needs 4 to 30 passes where examples are
+  /// uncertain, 10 to 60 where there are very many for each feature, whose kinks together are nearly smooth, but
+  /// hundreds where a tenth of fewer examples is certain, or where w can leave low-rank spreads behind (w dimensions
+  /// against those of all factors together); interior points need 7 to 40 iterations there, of n_features / 8 passes
+  /// each. So these go to interior points, others to L-BFGS, and those problems to interior points after it that have
+  /// not converged in as many passes as take as long. Before all this, certain points and factors that span less than
+  /// half of the features are copied into their span, where the minimum lies. An objective that is not local, a sum
+  /// over chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of convex ones, to a
+  /// point from where no round leads down.
+  automatic,
+  /// Limited-memory BFGS, for many features: one pass over the data for each step, for all problems side by side.
+  lbfgs,
+  /// A primal-dual interior-point method for the hinge and the expected hinge, exact for certain, nearly certain and
+  /// uncertain examples alike, one problem after another. Works in memory of 8 to 9 numbers per example, 11 + 7 r more
+  /// with factors of rank r, and a few n_features^2. It knows no start: it begins in the middle.
+  interior_point
+};
+
+/// The largest number of features for which a Hessian is worth its memory and time.
+inline constexpr Index interior_point_features = 4000;
+
 /// Settings of the solvers that read all examples in each iteration.
 struct BatchSettings {
   Index max_iterations = 1000;
   double tolerance = 1e-6;                      ///< stop when the certified (J - J*) / J* of every problem is below
   std::function<void(const Progress&)> report;  ///< called on the calling thread after each iteration
+  Method method = Method::automatic;
 };
 
 struct Result {
@@ -57,7 +81,7 @@ struct Result {
   void take(const Result& one, Index k);
 };
 
-/// Throws std::invalid_argument unless the loss is convex, as every solver but the default one needs it.
+/// Throws std::invalid_argument unless the loss is convex, as every method but the automatic one needs it.
 void require_convex(const Objective& objective);
 
 /// Throws std::invalid_argument unless the start fits the objective and is finite.
@@ -72,16 +96,9 @@ void judge(const BatchSettings& settings, Result& result);
 /// \param lower a bound on J* from below for each problem.
 void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result);
 
-/// The default, chosen by measurement (bench/methods.py). L-BFGS needs 4 to 30 passes where examples are uncertain, 10
-/// to 60 where there are very many for each feature, whose kinks together are nearly smooth, but hundreds where a tenth
-/// of fewer examples is certain, or where w can leave low-rank spreads behind (w dimensions against those of all
-/// factors together); interior points need 7 to 40 iterations there, of n_features / 8 passes each. So these go to
-/// interior points, others to L-BFGS, and those problems to interior points after it that have not converged in as many
-/// passes as take as long. Beyond 4,000 features, where a Hessian is too large, L-BFGS does all. Before all this,
-/// certain points and factors that span less than half of the features are copied into their span, where the minimum
-/// lies. A minimum at w = 0, which no gradient shows, is proved separately. An objective that is not local, a sum over
-/// chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of convex ones, to a point from
-/// where no round leads down.
+/// Minimises all problems of the objective. A minimum at w = 0, which no gradient shows, is proved separately.
+/// \param start where to begin; coefficients of an earlier fit save passes.
+/// \throws std::invalid_argument when the start does not fit, or the method does not know the loss.
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm

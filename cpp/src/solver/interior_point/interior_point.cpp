@@ -1,8 +1,5 @@
 // The primal-dual method: an objective with the dual of quantiles comes in, models and bounds go out.
 
-#include "halosvm/solver/interior_point.hpp"
-
-#include "halosvm/core/check.hpp"
 #include "gaussians/covariances/factored.hpp"
 #include "linalg/cholesky_factor.hpp"
 #include "solver/interior_point/newton_system.hpp"
@@ -20,6 +17,26 @@ namespace halosvm {
 namespace {
 
 /// One problem from start to certified end.
+///
+/// Both losses are psi(m, s) = max over 0 <= theta <= 1 of theta m + s phi(q), q = Phi^-1(theta) (spec A.1, conjugate
+/// form), so that J* is the saddle point of
+///
+///     lam/2 |w|^2 + sum_i c_i [ theta_i m_i + s_i phi(q_i) ].
+///
+/// With multipliers r_i, t_i >= 0 of the bounds on theta_i, Newton's method is applied to
+///
+///     lam w = sum_i c_i (theta_i y_i x_i - phi(q_i) S_i w / s_i),   sum_i c_i theta_i y_i = 0,
+///     t_i - r_i = m_i - s_i q_i,   theta_i r_i = mu,   (1 - theta_i) t_i = mu,
+///
+/// while mu goes to 0 (Mehrotra's predictor and corrector). Eliminating theta, r and t leaves one positive definite
+/// system of order n_features + 1; an iteration costs three passes over the data and the sum of n_samples outer
+/// products. The number of iterations (7 to 40) hardly depends on lam, on the scale of the data or on how small the
+/// spreads are. Any theta with sum c theta y = 0 bounds J* from below, which certifies the result.
+///
+/// Covariances F_i F_i' of low rank leave room for w to have F_i'w = 0 for some examples, and there s_i has a kink. For
+/// them s_i is a variable of its own and F_i'w has dual variables v_i with |v_i| <= phi(q_i), in the place of
+/// phi(q_i) F_i'w / s_i; s_i >= |F_i'w| is a second-order cone (cones.hpp). That takes 10 to 20 iterations in most
+/// cases.
 class InteriorPoint {
  public:
   /// \param cautious takes second-order terms only in the share that the predictor could go: a third more iterations,
@@ -285,26 +302,6 @@ Result run_interior_point(const LocalObjective& objective, const Moments& about,
   }
   judge(settings, result);
   return result;
-}
-
-Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  const LocalObjective* local = objective.local();
-  if (local == nullptr) check::fail("objective", "is a sum of parts, but interior points need the examples themselves");
-  require_convex(objective);
-  check::require(
-      !local->has_variances(), "objective",
-      "has errors of the targets, which interior points do not know; use the L-BFGS or the stochastic solver");
-  check::require(supports_interior_point(*local) || local->spread_norm() == 2.0, "objective",
-                 "has errors bounded in a norm that interior points do not know, which take 1, 2 and infinity; use the "
-                 "L-BFGS or the stochastic solver");
-  check::require(supports_interior_point(*local), "loss",
-                 std::string("is '") + objective.loss()->name() +
-                     "', whose dual interior points do not know; use the L-BFGS or the stochastic solver");
-  check::require(!local->data().means().sparse() || local->n_features() <= interior_point_features, "objective",
-                 "has " + std::to_string(local->n_features()) + " features of sparse means; interior points solve a " +
-                     "dense system of all features, and take up to " + std::to_string(interior_point_features) +
-                     ". Use the default or the L-BFGS solver");
-  return apply(run_interior_point, *local, start, settings);
 }
 
 }  // namespace halosvm
