@@ -230,6 +230,20 @@ def test_optimum_in_other_norms_is_that_of_cvxpy(norm):
         assert clf.objective_ == pytest.approx(convex.value, rel=1e-6)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+def test_optimum_of_many_examples_is_certified_in_every_norm(norm):
+    # So many that a search prepares itself on some of them.
+    rng = np.random.default_rng(0)
+    y = np.arange(2000) % 3 % 2
+    mean, std = rng.normal(size=(2000, 4)), rng.uniform(0, 0.5, (2000, 4))
+    mean += 2 * y[:, np.newaxis]
+    clf = UncertainSVC(loss="worst_case", norm=norm, C=0.01).fit(Gaussians(mean, std=std), y)
+    assert clf.suboptimality_ <= 1e-6
+    w, b = clf.coef_[0], clf.intercept_[0]
+    value = objective_in(norm, Gaussians(mean), std[:, :, np.newaxis] * np.eye(4), y, 0.01, w, b)
+    assert clf.objective_ == pytest.approx(value, rel=1e-12)
+
+
 @pytest.mark.parametrize("norm", [*NORMS, 2])
 def test_bounds_of_fits_that_end_early_are_true(norm):
     for seed in range(12):

@@ -15,8 +15,10 @@ namespace halosvm {
 namespace {
 
 constexpr double wide_floor = 0.1;
-constexpr Index few_passes = 20;  ///< a minimum with small but finite scores is certified before
-constexpr Index patience = 250;   ///< passes after which kinks are taken for the reason why there is no end
+constexpr double first_floor = 0.03;  ///< after a sample, which says no more of J than what this adds to it
+constexpr double deepest_fall = 0.1;  ///< of a floor, so that the next problem is not far from the last
+constexpr Index few_passes = 20;      ///< a minimum with small but finite scores is certified before
+constexpr Index patience = 250;       ///< passes after which kinks are taken for the reason why there is no end
 
 /// Where examples are many times the features, the problem is first solved roughly for some of them, spread over the
 /// data (50 for each feature, at most a quarter of all). Their Hessian there (for several problems one matrix of second
@@ -76,8 +78,8 @@ class Lbfgs {
       const bool exhausted = all(&Lbfgs::exhausted);
       if (has_kinks_ && floor_ == 0.0 && ((balanced && kinked()) || exhausted || pass_ == patience)) {
         lower_the_floor(0.1);  // some examples are certain after all
-      } else if (floor_ > smallest_floor() && ((balanced && near) || exhausted)) {
-        lower_the_floor(0.1 * floor_);
+      } else if (floor_ > smallest_floor() && ((near && (balanced || falls_on())) || exhausted)) {
+        lower_the_floor(exhausted ? deepest_fall * floor_ : next_floor());
       } else if (exhausted) {  // rounding ends the search
         break;
       } else {
@@ -120,6 +122,25 @@ class Lbfgs {
       ahead_ = pass_;
     }
     return pass_ - ahead_ < last;
+  }
+
+  /// What a floor adds to J and what it takes off the bound are both of second order in it: from the gap that it leaves
+  /// follows the floor that leaves little enough.
+  double next_floor() const {
+    constexpr double cautious = 0.8;
+    double gap = 0.0;
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (!at_rest(k)) gap = std::max(gap, (gradient_.value(k) - lower_(k)) / gradient_.value(k));
+    }
+    return floor_ * std::clamp(cautious * std::sqrt(settings_.tolerance / gap), deepest_fall, 0.5);
+  }
+
+  /// Whether the floor can fall without the exact intercept: it falls far, and the bound is near what it would be.
+  bool falls_on() const {
+    for (Index k = 0; k < n_problems_; ++k) {
+      if (!at_rest(k) && gradient_.value(k) - lower_(k) > 2.0 * (gradient_.value(k) - bound(k))) return false;
+    }
+    return next_floor() == deepest_fall * floor_;
   }
 
   /// Another function from here on.
@@ -373,14 +394,19 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
   const LocalObjective smooth = sample.smoothed(floor);
   Matrix matrix;
   Vector scale = Vector::Ones(n_problems);
-  if (n_problems == 1) {
+  const bool has_hessian = sample.spread_norm() == 2.0;
+  if (n_problems == 1 && has_hessian) {
     matrix = smooth.hessian(model.coef, model.intercept, about.centre);
   } else {
     const double density = curvature_at_zero(*smoothed_loss(sample.loss(), 1.0), sample.loss()->traits().kinked);
     Evaluation at(n_problems, d);
     smooth.value_and_gradient(model.coef, model.intercept, at);
     scale = at.curvature;
-    matrix = sample.only(0).smoothed(1.0).hessian(Matrix::Zero(1, d), Vector::Zero(1), about.centre) / density;
+    const LocalObjective one = sample.only(0);
+    const Gaussians& data = one.data();
+    const Gaussians means(data.shared_means(), no_covariances(data.n_samples(), d));
+    const LocalObjective model_of_one = has_hessian ? one.smoothed(1.0) : one.on(means).smoothed(1.0);
+    matrix = model_of_one.hessian(Matrix::Zero(1, d), Vector::Zero(1), about.centre) / density;
     matrix.diagonal().head(d).array() += sample.regularisation() * (1.0 / scale.mean() - 1.0 / density);
   }
   matrix.diagonal().head(d) += 1e-3 * about.variance;  // for features that the sample may have missed
@@ -400,7 +426,7 @@ Lbfgs prepared(const LocalObjective& objective, const Moments& about, const Line
   rough.tolerance = std::max(settings.tolerance, 1e-3);
   const LinearModel model = Lbfgs(sample, about, start, rough).run().model;
   Lbfgs run(objective, about, model, settings);
-  if (objective.has_many_kinks()) run.begin_with(wide_floor);
+  if (objective.has_many_kinks()) run.begin_with(first_floor);
   precondition(sample, about, model, run);
   return run;
 }
