@@ -17,84 +17,103 @@ from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from halosvm.files.json_tree import Node
+
+    Array = NDArray[Any]
+
+
+# ---- covariances ---------------------------------------------------------------------------------
+_ARRAYS = ("values", "offsets", "diagonal_values", "columns")
 
 
 def covariances_to_json(covariances: Covariances) -> dict[str, Any]:
     """Prepare covariances by what they store."""
-    kind, shape = covariances.kind, list(covariances.shape)
-    if kind == "sparse_diagonal":
+    if sparse.issparse(covariances.values):
         raise TypeError("sparse covariances cannot be saved; keep the estimator by joblib.dump")
-    document: dict[str, Any] = {"kind": kind, "shape": shape}
-    if kind == "columns":
-        inner, columns = covariances.inside()
-        return document | {
-            "columns": array_to_json(columns.astype(np.int64)),
-            "inner": covariances_to_json(inner),
-        }
-    if kind in ("isotropic", "diagonal"):
-        document["squared"] = bool(covariances.squared)
-    for name in ("values", "offsets", "diagonal_values"):
+    document: dict[str, Any] = {"kind": covariances.kind, "shape": list(covariances.shape)}
+    if covariances.squared:
+        document["squared"] = True
+    for name in _ARRAYS:
         array = getattr(covariances, name)
         if array is not None:
-            document[name] = array_to_json(array)
+            kept = array.astype(np.int64) if array.dtype.kind == "i" else array
+            document[name] = array_to_json(kept)
+    if covariances.inner is not None:
+        document["inner"] = covariances_to_json(covariances.inner)
     return document
 
 
 def covariances_from_json(node: Node) -> Covariances:
     """Read covariances back; their own constructors check them."""
-    arrays = ("squared", "values", "offsets", "diagonal_values", "columns", "inner")
-    fields = node.fields(("kind", "shape"), arrays)
-    kinds = ("zero", "isotropic", "diagonal", "low_rank", "full", "columns")
-    kind = fields["kind"].choice(kinds)
+    fields = node.fields(("kind", "shape"), ("squared", "inner", *_ARRAYS))
     shape = [each.count() for each in fields["shape"].items()]
     if len(shape) != 2:
         fields["shape"].fail("expected two numbers")
+    needed, read = _READERS[fields["kind"].choice(_READERS)]
+    node.fields(("kind", "shape", *needed), None)
+    parts = {name: array_from_json(each) for name, each in fields.items() if name in _ARRAYS}
+    squared = "squared" in fields and fields["squared"].flag()
+    inner = covariances_from_json(fields["inner"]) if "inner" in fields else None
     try:
-        covariances = _covariances_of(kind, shape, fields, node)
+        covariances = read(*shape, squared=squared, inner=inner, **parts)
     except (ValueError, TypeError) as error:
-        if str(error).startswith(node.place):
-            raise
         node.fail(str(error))
     if list(covariances.shape) != shape:
         fields["shape"].fail(f"is {shape}, the numbers are of {list(covariances.shape)}")
     return covariances
 
 
-def _covariances_of(
-    kind: str, shape: list[int], fields: dict[str, Node], node: Node
+def _zero(n: int, d: int, **_: Any) -> Covariances:
+    return Covariances.zero(n, d)
+
+
+def _spread(n: int, d: int, *, values: Array, squared: bool, **_: Any) -> Covariances:  # noqa: ARG001
+    make = Covariances.from_std if squared else Covariances.from_variance
+    return make(values, d, argument="values")
+
+
+def _full(n: int, d: int, *, values: Array, **_: Any) -> Covariances:  # noqa: ARG001
+    return Covariances.full(values, argument="values")
+
+
+def _low_rank(
+    n: int,
+    d: int,
+    *,
+    values: Array,
+    offsets: Array | None = None,
+    diagonal_values: Array | None = None,
+    **_: Any,
 ) -> Covariances:
-    n, d = shape
-    if kind == "zero":
-        return Covariances.zero(n, d)
-    if kind == "columns":
-        own = node.fields(("kind", "shape", "columns", "inner"))
-        columns, inner = array_from_json(own["columns"]), covariances_from_json(own["inner"])
-        return Covariances._of_columns(inner, columns, d, "inner")  # noqa: SLF001
-    if "values" not in fields:
-        node.fail("'values' is missing")
-    values = array_from_json(fields["values"])
-    if kind in ("isotropic", "diagonal"):
-        if values.ndim != (1 if kind == "isotropic" else 2):
-            fields["values"].fail(f"has {values.ndim} dimensions")
-        squared = "squared" in fields and fields["squared"].flag()
-        make = Covariances.from_std if squared else Covariances.from_variance
-        return make(values, d)
-    if kind == "full":
-        return Covariances.full(values)
-    diagonal = array_from_json(fields["diagonal_values"]) if "diagonal_values" in fields else None
-    if "offsets" not in fields:
-        return Covariances.low_rank(values, diagonal)
-    offsets = array_from_json(fields["offsets"])
-    steps = np.diff(offsets) if offsets.ndim == 1 and offsets.dtype.kind == "i" else np.array([-1])
-    if len(offsets) != n + 1 or offsets[0] != 0 or (steps < 0).any():
-        fields["offsets"].fail("expected ranks summed up, from 0")
-    if values.ndim != 1 or d < 1 or len(values) != d * int(offsets[-1]):
-        fields["values"].fail(f"holds {values.size} numbers, offsets need {d * int(offsets[-1])}")
+    if offsets is None:
+        return Covariances.low_rank(values, diagonal_values)
+    if offsets.shape != (n + 1,) or offsets.dtype.kind != "i" or offsets[0] != 0:
+        raise ValueError("offsets must be ranks summed up, from 0")
+    if (np.diff(offsets) < 0).any() or values.shape != (d * int(offsets[-1]),) or d < 1:
+        raise ValueError(f"values have shape {values.shape}, offsets end at {offsets[-1]}")
     parts = [values[d * i : d * j].reshape(d, j - i) for i, j in pairwise(offsets)]
-    return Covariances.low_rank(parts, diagonal)
+    return Covariances.low_rank(parts, diagonal_values)
 
 
+def _columns(n: int, d: int, *, columns: Array, inner: Covariances, **_: Any) -> Covariances:  # noqa: ARG001
+    return Covariances._of_columns(inner, columns, d, "inner")  # noqa: SLF001
+
+
+_READERS: dict[str, tuple[tuple[str, ...], Callable[..., Covariances]]] = {
+    "zero": ((), _zero),
+    "isotropic": (("values",), _spread),
+    "diagonal": (("values",), _spread),
+    "low_rank": (("values",), _low_rank),
+    "full": (("values",), _full),
+    "columns": (("columns", "inner"), _columns),
+}
+
+
+# ---- examples ------------------------------------------------------------------------------------
 def examples_to_json(examples: Gaussians | GaussianMixtures) -> dict[str, Any]:
     """Prepare Gaussians, or mixtures of them."""
     if isinstance(examples, GaussianMixtures):

@@ -82,10 +82,12 @@ class Node:
         """Raise ValueError that names the place."""
         raise ValueError(f"{self.place or 'the document'}: {what}")
 
-    def _expect(self, kind: type[Any] | tuple[type[Any], ...], name: str) -> Any:
+    def _expect(self, types: type[Any] | tuple[type[Any], ...], name: str) -> Any:
         if isinstance(self.value, _Refused):
             self.fail(self.value.what)
-        if not isinstance(self.value, kind) or (isinstance(self.value, bool) and kind is not bool):
+        if not isinstance(self.value, types) or (
+            isinstance(self.value, bool) and types is not bool
+        ):
             self.fail(f"expected {name}, got {_shown(self.value)}")
         return self.value
 

@@ -68,22 +68,22 @@ def parameter_from_json(node: Node) -> Any:
     fields = node.fields((), kinds)
     if len(fields) != 1:
         node.fail(f"expected one of {', '.join(kinds)}")
-    [(kind, content)] = fields.items()
-    if kind == "pairs":
+    [(form, content)] = fields.items()
+    if form == "pairs":
         pairs = [tuple(each.scalar() for each in pair.items()) for pair in content.items()]
         if any(len(pair) != 2 for pair in pairs):
             content.fail("expected pairs")
         return {key: item for key, item in pairs}  # noqa: C416 -- of tuples of any length to mypy
-    if kind == "tuple":
+    if form == "tuple":
         parts = content.items()
         return tuple(
             _nested(each) if isinstance(each.value, list) else each.number() for each in parts
         )
-    if kind == "dtype":
+    if form == "dtype":
         return np.dtype(content.choice(_TYPES)).type
-    if kind == "array":
+    if form == "array":
         return array_from_json(content)
-    if kind == "function":
+    if form == "function":
         return _FUNCTIONS[content.choice(_FUNCTIONS)]
     return measure_from_json(node)
 
@@ -106,12 +106,12 @@ def _scalar(name: str, value: Any) -> str | int | float | bool | None:
 
 def _type_of(name: str, value: Any) -> str:
     try:
-        kind = str(np.dtype(value).str)
+        code = str(np.dtype(value).str)
     except TypeError:
-        kind = ""
-    if kind not in _TYPES:
+        code = ""
+    if code not in _TYPES:
         raise TypeError(f"{name} holds the type {value!r}, which cannot be saved")
-    return kind
+    return code
 
 
 def _numbers_of(name: str, value: Any) -> npt.NDArray[Any]:

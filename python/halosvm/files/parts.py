@@ -53,7 +53,8 @@ class Numbers(Part):
     ----------
     *names : str
         The sizes of its dimensions.
-    kind : {"f", "i"}
+    of : {"f", "i"}
+        Floating numbers or integers.
     least, most : float
         Bounds of the numbers.
     readable : bool
@@ -65,13 +66,13 @@ class Numbers(Part):
     def __init__(
         self,
         *names: str,
-        kind: str = "f",
+        of: str = "f",
         least: float = -np.inf,
         most: float = np.inf,
         readable: bool = False,
         flat: bool = False,
     ) -> None:
-        self.names, self.kind, self.least, self.most = names, kind, least, most
+        self.names, self.of, self.least, self.most = names, of, least, most
         self.readable, self.flat = readable, flat
 
     def write(self, value: Any) -> Any:
@@ -86,8 +87,8 @@ class Numbers(Part):
     def read(self, node: Node, sizes: Sizes) -> Any:
         """Return the value."""
         array = values.array_from_json(node)
-        if array.ndim != len(self.names) or array.dtype.kind != self.kind:
-            word = "numbers" if self.kind == "f" else "integers"
+        if array.ndim != len(self.names) or array.dtype.kind != self.of:
+            word = "numbers" if self.of == "f" else "integers"
             node.fail(f"must be {word} in {len(self.names)} dimensions")
         for name, size in zip(self.names, array.shape, strict=True):
             sizes.bind(name, size, node)
@@ -212,8 +213,8 @@ class Kernel(Part):
     def read(self, node: Node, sizes: Sizes) -> Any:
         """Return the value."""
         kinds = (*KINDS, PrecomputedKernel.kind) if self.precomputed else KINDS
-        kind = node.fields(("kind",), None)["kind"].choice(kinds)
-        if kind == PrecomputedKernel.kind:
+        name = node.fields(("kind",), None)["kind"].choice(kinds)
+        if name not in KINDS:
             node.fields(("kind",))
             return PrecomputedKernel()
         fields = node.fields(("kind", "gamma", "degree", "coef0", "normalize", "tau"))
@@ -223,11 +224,11 @@ class Kernel(Part):
         degree, coef0 = fields["degree"].count(), fields["coef0"].number()
         normalize = fields["normalize"].flag()
         try:
-            check_kernel(kind, degree, coef0, normalize)
+            check_kernel(name, degree, coef0, normalize)
         except (TypeError, ValueError) as error:
             node.fail(str(error))
         tau = OrNone(Number(positive=True)).read(fields["tau"], sizes)
-        return ExpectedKernel(kind, gamma, degree, coef0, normalize, tau)
+        return ExpectedKernel(name, gamma, degree, coef0, normalize, tau)
 
 
 class Walk(Part):

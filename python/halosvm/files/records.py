@@ -143,7 +143,9 @@ def estimator_from(node: Node) -> Any:
         fields["parameters"].fail(str(error))
     for attribute, value in parts.items():
         setattr(estimator, attribute, value)
-    if "features" in sizes:
+    if saved.of_features:
+        if "features" not in sizes:
+            node.fail("'n_features' is missing")
         estimator.n_features_in_ = sizes["features"]
     if "feature_names" in fields and fields["feature_names"].value is not None:
         names = [each.text() for each in fields["feature_names"].items()]
@@ -159,13 +161,13 @@ def estimator_from(node: Node) -> Any:
 
 
 def _entry_of(estimator: Any) -> Saved:
-    kind = type(estimator)
-    saved = SAVED.get(kind.__name__)
-    if saved is None or saved.estimator is not kind:
+    name = type(estimator).__name__
+    saved = SAVED.get(name)
+    if saved is None or saved.estimator is not type(estimator):
         own = [each for each, entry in SAVED.items() if _is_ours(entry)]
         others = [each for each, entry in SAVED.items() if not _is_ours(entry)]
         raise TypeError(
-            f"estimator is a {kind.__name__}, which a model file cannot hold; it holds "
+            f"estimator is a {name}, which a model file cannot hold; it holds "
             f"{', '.join(own)}, and of scikit-learn's {', '.join(others)}. Keep others "
             "by joblib.dump or skops.io.dump"
         )
@@ -266,6 +268,11 @@ class Steps(Part):
                 steps.append((name, estimator_from(type(item)(members, item.place))))
         if not steps:
             node.fail("a pipeline has at least one step")
+        if len({name for name, _ in steps}) < len(steps):
+            node.fail("two steps have the same name")
+        for (_, step), item in zip(steps[:-1], node.items(), strict=False):
+            if not _passes(step) and not hasattr(step, "transform"):
+                item.fail(f"a {type(step).__name__} can be the last step alone")
         return steps
 
 

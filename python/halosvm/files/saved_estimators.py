@@ -107,14 +107,16 @@ def _kernel(machine: Any, sizes: Sizes, node: Node) -> None:
         node.fail(f"support has {machine.support_.max()}, of {sizes.get('features', 0)} columns")
 
 
+_STORED = {"full": "full", "diagonal": "diagonal", "factors": "low_rank"}
+
+
 def _population(population: Any, sizes: Sizes, node: Node) -> None:
     population.n_components_ = sizes["components"]
-    kind = {"full": "full", "diagonal": "diagonal"}.get(population.covariance, "low_rank")
-    if population.covariances_.kind != kind:
-        node.fail(f"covariance={population.covariance!r} goes with {kind} covariances")
-    if kind == "low_rank" and population.covariances_.diagonal_values is None:
+    fields = node.fields((), None)["covariances"].fields(("kind",), None)
+    fields["kind"].choice([_STORED[population.covariance]])
+    if population.covariance == "factors" and "diagonal_values" not in fields:
         node.fail("factors go with diagonal_values")
-    if kind == "diagonal" and population.covariances_.squared:
+    if population.covariances_.squared:
         node.fail("covariances must be variances")
     if abs(population.weights_.sum() - 1.0) > 1e-6:
         node.fail(f"weights sum to {population.weights_.sum():g}, not to 1")
@@ -250,8 +252,8 @@ _ENTRIES = (
         UncertainKernelSVC,
         {
             "classes_": Classes(),
-            "support_": Numbers("support", kind="i", least=0),
-            "n_support_": Numbers("classes", kind="i", least=0),
+            "support_": Numbers("support", of="i", least=0),
+            "n_support_": Numbers("classes", of="i", least=0),
             "dual_coef_": Numbers("others", "support"),
             "intercept_": Numbers("pairs"),
             "_kernel": Kernel(precomputed=True),
@@ -267,7 +269,7 @@ _ENTRIES = (
         {
             "classes_": Classes(),
             "intercept_": Numbers("models"),
-            "support_": Numbers("support", kind="i", least=0),
+            "support_": Numbers("support", of="i", least=0),
             "_lengths": Numbers("models", least=0.0),
             **_EXPANSION,
         },
@@ -304,7 +306,7 @@ _ENTRIES = (
         {
             "gamma_": Numbers("gammas", least=_POSITIVE),
             "landmarks_": Examples("landmarks", "features"),
-            "landmark_indices_": Numbers("landmarks", kind="i", least=0),
+            "landmark_indices_": Numbers("landmarks", of="i", least=0),
             "projection_": Numbers("outputs", "landmarks"),
         },
         left_out=("_n_features_out",),

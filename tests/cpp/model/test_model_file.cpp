@@ -27,6 +27,7 @@ SavedModel random_machine(Index n_models, Index n_features, std::vector<ClassLab
   saved.model.coef = random.normal_matrix(n_models, n_features);
   saved.model.intercept = random.normal_vector(n_models);
   saved.classes = std::move(classes);
+  saved.loss = "worst_case";
   return saved;
 }
 
@@ -90,6 +91,7 @@ TEST_CASE("what is read is what was written, to the last bit") {
     for (std::size_t k = 0; k < classes.size(); ++k) CHECK(read.classes[k].index() == classes[k].index());
   }
   SavedModel values = random_machine(1, 3, {});
+  values.loss.clear();
   values.estimator = "UncertainSVR";
   values.feature_names = {"a", "b", "c"};
   CHECK(same(read_model(write_model(values)), values));

@@ -1,5 +1,6 @@
 """Every public estimator in files: what is loaded says bit for bit what was saved."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -39,6 +40,7 @@ from halosvm import (
     load_model,
     save_model,
 )
+from halosvm.files.model_file import ModelFileError
 from halosvm.files.saved_estimators import SAVED
 
 
@@ -207,3 +209,36 @@ def test_a_fresh_process_says_the_same_to_the_last_bit(tmp_path, form):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(len(MACHINES))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("calibrated", lambda d: d.pop("n_features"), "the document: 'n_features' is missing"),
+        ("calibrated", lambda d: d["curves"].append(d["curves"][0]), "2 curves do not go with 2"),
+        ("calibrated", lambda d: d.update(machine=d["curves"][0]), "those of the machine \\[\\]"),
+        ("pipeline", lambda d: d["steps"].reverse(), r"steps\[0\]: a UncertainSVC can be the last"),
+        (
+            "pipeline",
+            lambda d: d["steps"][0].update(name="uncertainsvc"),
+            "two steps have the same",
+        ),
+        ("pipeline", lambda d: d["steps"][0].update(weights=[2.0]), "steps.0..weights: holds 2 at"),
+        ("kernel", lambda d: d["kernel"].update(gamma=[-1.0]), "kernel.gamma: holds -1 at"),
+        ("kernel", lambda d: d["kernel"].update(kind="mine"), "kernel.kind: expected one of rbf"),
+        ("kernel", lambda d: d["intercept"].append(1.0), "2 classes do not go with 2 intercepts"),
+        ("kernel of values", lambda d: d.update(n_features=5), "support has [0-9]+, of 5 columns"),
+        ("scaler", lambda d: d["scale"].__setitem__(1, 0.0), r"scale: holds 0 at \[1\]"),
+        ("paired", lambda d: d.update(phases=[1.0, 2.0]), "2 phases do not go with 4 frequencies"),
+        ("pca", lambda d: d["parameters"].update(method="any"), "method must be one of"),
+        ("one against the rest", lambda d: d["estimators"].pop(), "2 machines do not go with 3"),
+    ],
+)
+def test_parts_that_do_not_go_together_are_told_with_their_place(tmp_path, name, change, message):
+    path = tmp_path / "model.json"
+    save_model(fitted(name)[0], path)
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match=message):
+        load_model(path)

@@ -19,7 +19,7 @@ using ClassLabel = std::variant<bool, std::int64_t, double, std::string>;
 /// A linear machine as model files hold it. What else Python writes into them is left out.
 struct SavedModel {
   std::string estimator = "UncertainSVC";  ///< or UncertainSVR, SafeSVC, TotalSVC
-  std::string loss = "expected_hinge";     ///< its parameter of this name; empty for machines without one
+  std::string loss;     ///< its parameter of this name; empty for its default, and for machines without one
   double C = 1.0;                          ///< likewise
   LinearModel model;                       ///< one score for two classes or for values, else one for each class
   std::vector<ClassLabel> classes;         ///< in ascending order, the second is f > 0; empty for UncertainSVR
