@@ -222,6 +222,8 @@ class Kernel(Part):
         if len(gamma) != 1:
             sizes.bind("features", len(gamma), fields["gamma"])
         degree, coef0 = fields["degree"].count(), fields["coef0"].number()
+        if degree >= 2**31:  # also where the kernel has none
+            fields["degree"].fail(f"{degree} is too large")
         normalize = fields["normalize"].flag()
         try:
             check_kernel(name, degree, coef0, normalize)

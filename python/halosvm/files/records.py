@@ -190,6 +190,9 @@ def _parameters_of(estimator: Any, saved: Saved) -> dict[str, Any]:
             parameters["validation"] = SafeSVC().validation
     if isinstance(parameters.get("init"), tuple):
         parameters["init"] = EmpiricalBayes().init
+    for name in ("kw_args", "inv_kw_args"):
+        if parameters.get(name) is not None:
+            raise TypeError(f"{name} are arguments of a function, which cannot be saved")
     if "cv" in parameters and not isinstance(parameters["cv"], int | None):
         parameters["cv"] = UncertainCalibratedClassifier().cv
     if hasattr(parameters.get("jacobian"), "toarray"):

@@ -194,6 +194,13 @@ def _check_isotropic(machine: Any) -> None:
     check_kernel(machine.kernel, machine.degree, machine.coef0, argument="kernel")
 
 
+def _check_transformer(transformer: Any) -> None:
+    transformer._validate_params()  # noqa: SLF001
+    for name in ("kw_args", "inv_kw_args"):
+        if getattr(transformer, name, None) is not None:
+            raise ValueError(f"{name} must be None")
+
+
 def _check_scaler(scaler: Any) -> None:
     require_choice(scaler.variance, "variance", ("means", "total", "true"))
     for name in ("with_mean", "with_std"):
@@ -358,5 +365,5 @@ _ENTRIES = (
 
 SAVED.update({entry.estimator.__name__: entry for entry in _ENTRIES})
 for _name, (_kind, _parts, _measures) in TRANSFORMERS.items():
-    SAVED[_name] = Saved(_kind, _parts, measures=_measures)
+    SAVED[_name] = Saved(_kind, _parts, measures=_measures, check=_check_transformer)
 LINEAR = ("UncertainSVC", "UncertainSVR", "SafeSVC", "TotalSVC")

@@ -144,6 +144,10 @@ def test_frames_that_were_asked_for_are_made_again(tmp_path):
             make_pipeline(FunctionTransformer(lambda X: 2 * X), UncertainSVC()),
             "step 'functiontransformer': func holds a function",
         ),
+        (
+            make_pipeline(FunctionTransformer(np.square, kw_args={"where": True}), UncertainSVC()),
+            "kw_args are arguments of a function",
+        ),
         (Propagate(FunctionTransformer(abs), method="linear"), "func holds a function"),
         (UncertainCalibratedClassifier(SVC()), "estimator is a SVC"),
     ],
@@ -226,6 +230,7 @@ def test_a_fresh_process_says_the_same_to_the_last_bit(tmp_path, form):
         ("pipeline", lambda d: d["steps"][0].update(weights=[2.0]), "steps.0..weights: holds 2 at"),
         ("kernel", lambda d: d["kernel"].update(gamma=[-1.0]), "kernel.gamma: holds -1 at"),
         ("kernel", lambda d: d["kernel"].update(kind="mine"), "kernel.kind: expected one of rbf"),
+        ("kernel", lambda d: d["kernel"].update(degree=10**15), "kernel.degree: 10+ is too large"),
         ("kernel", lambda d: d["intercept"].append(1.0), "2 classes do not go with 2 intercepts"),
         ("kernel of values", lambda d: d.update(n_features=5), "support has [0-9]+, of 5 columns"),
         ("scaler", lambda d: d["scale"].__setitem__(1, 0.0), r"scale: holds 0 at \[1\]"),

@@ -82,6 +82,31 @@ def test_every_float_survives_the_core(tmp_path):
     assert load_model(tmp_path / "again.json").coef_.tobytes() == machine.coef_.tobytes()
 
 
+def in_the_order_of_the_core(x, w):
+    """Return x'w, each product and each sum rounded by itself, in sixteen sums at a time."""
+    whole = len(x) // 16 * 16
+    lanes, rest = np.zeros(16), np.float64(0.0)
+    for j in range(0, whole, 16):
+        lanes = lanes + x[j : j + 16] * w[j : j + 16]
+    for j in range(whole, len(x)):
+        rest = rest + x[j] * w[j]
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    return lanes[0] + rest
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_models", [1, 2, 5])
+def test_scores_are_the_same_to_the_last_bit_whatever_the_core_was_compiled_for(n_models, dtype):
+    rng = np.random.default_rng(3)
+    for d in (2, 15, 16, 50):
+        X, W = rng.normal(size=(70, d)).astype(dtype), rng.normal(size=(n_models, d))
+        b = rng.normal(size=n_models)
+        expected = [[in_the_order_of_the_core(x.astype(float), w) for w in W] for x in X]
+        found = _core.decision_function(X, W, b, 2)
+        assert found.tobytes() == (np.array(expected) + b).tobytes()
+
+
 GERMAN = """
 import locale, pickle, sys
 from pathlib import Path

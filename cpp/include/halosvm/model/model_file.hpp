@@ -19,10 +19,10 @@ using ClassLabel = std::variant<bool, std::int64_t, double, std::string>;
 /// A linear machine as model files hold it. What else Python writes into them is left out.
 struct SavedModel {
   std::string estimator = "UncertainSVC";  ///< or UncertainSVR, SafeSVC, TotalSVC
-  std::string loss;     ///< its parameter of this name; empty for its default, and for machines without one
-  double C = 1.0;                          ///< likewise
-  LinearModel model;                       ///< one score for two classes or for values, else one for each class
-  std::vector<ClassLabel> classes;         ///< in ascending order, the second is f > 0; empty for UncertainSVR
+  std::string loss;                 ///< its parameter of this name; empty for its default, and for machines without one
+  double C = 1.0;                   ///< likewise
+  LinearModel model;                ///< one score for two classes or for values, else one for each class
+  std::vector<ClassLabel> classes;  ///< in ascending order, the second is f > 0; empty for UncertainSVR
   std::vector<std::string> feature_names;  ///< one for each feature, or none
 };
 
