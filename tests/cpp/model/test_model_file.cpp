@@ -1,6 +1,7 @@
 #include "halosvm/model/model_file.hpp"
 #include "oracle/random.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/foreign_locale.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <locale>
 #include <stdexcept>
 
 using halosvm::ClassLabel;
@@ -57,21 +57,6 @@ std::string replaced(const std::string& old, const std::string& by) {
   return text.replace(at, old.size(), by);
 }
 
-/// Digits in groups of one, and a comma where others have a point.
-struct Foreign : std::numpunct<char> {
-  char do_decimal_point() const override { return ','; }
-  char do_thousands_sep() const override { return '.'; }
-  std::string do_grouping() const override { return "\1"; }
-};
-
-struct InForeignLocale {
-  InForeignLocale() : before(std::locale::global(std::locale(std::locale::classic(), new Foreign))) {}
-  ~InForeignLocale() { std::locale::global(before); }
-  InForeignLocale(const InForeignLocale&) = delete;
-  InForeignLocale& operator=(const InForeignLocale&) = delete;
-  std::locale before;
-};
-
 bool same(const SavedModel& a, const SavedModel& b) {
   return a.estimator == b.estimator && a.loss == b.loss && a.C == b.C && a.model.coef == b.model.coef &&
          a.model.intercept == b.model.intercept && a.classes == b.classes && a.feature_names == b.feature_names;
@@ -102,7 +87,7 @@ TEST_CASE("every number survives, in every locale") {
   saved.model.coef << 1.0 / 3.0, 5e-324, -std::numeric_limits<double>::max(), -0.0, 123456789012345680.0, 1e22;
   saved.model.intercept << 1234567.25;
   const std::string plain = write_model(saved);
-  const InForeignLocale foreign;
+  const oracle::InForeignLocale foreign;
   CHECK(write_model(saved) == plain);
   const SavedModel read = read_model(plain);
   CHECK(same(read, saved));
