@@ -29,6 +29,29 @@ void bind_linear_model(py::module_& module) {
       py::arg("covariances"), py::arg("coef"), py::arg("n_threads") = 0, "sqrt(w_k' S_i w_k), n_samples x n_problems.");
   module.def("side_probability", py::vectorize(side_probability), py::arg("mean"), py::arg("std"),
              "P(f > 0) for f ~ N(mean, std^2), elementwise.");
+  module.def(
+      "write_linear_model",
+      [](const Matrix& coef, const Vector& intercept, const std::string& estimator, const std::string& loss, double C,
+         const std::vector<ClassLabel>& classes, const std::vector<std::string>& feature_names) {
+        return write_model({estimator, loss, C, model_of(coef, intercept), classes, feature_names});
+      },
+      py::arg("coef"), py::arg("intercept"), py::kw_only(), py::arg("estimator"), py::arg("loss"), py::arg("C"),
+      py::arg("classes"), py::arg("feature_names"), "The text of a model file.");
+  module.def(
+      "read_linear_model",
+      [](const std::string& text) {
+        const SavedModel saved = read_model(text);
+        py::dict found;
+        found["estimator"] = saved.estimator;
+        found["loss"] = saved.loss;
+        found["C"] = saved.C;
+        found["coef"] = saved.model.coef;
+        found["intercept"] = saved.model.intercept;
+        found["classes"] = saved.classes;
+        found["feature_names"] = saved.feature_names;
+        return found;
+      },
+      py::arg("text"), "The parts of a model file of a linear machine.");
 }
 
 }  // namespace halosvm::bindings

@@ -349,6 +349,17 @@ def follow_stream(
 def decision_function(
     means: Any, coef: _Doubles, intercept: _Doubles, n_threads: int = 0
 ) -> _Doubles: ...
+def write_linear_model(
+    coef: _Doubles,
+    intercept: _Doubles,
+    *,
+    estimator: str,
+    loss: str,
+    C: float,
+    classes: list[Any],
+    feature_names: list[str],
+) -> str: ...
+def read_linear_model(text: str | bytes) -> dict[str, Any]: ...
 def decision_std(covariances: Covariances, coef: _Doubles, n_threads: int = 0) -> _Doubles: ...
 def side_probability(mean: _Doubles, std: _Doubles) -> Any: ...
 

@@ -29,3 +29,4 @@
 #include "halosvm/solver/sgd.hpp"
 #include "halosvm/model/linear_model.hpp"
 #include "halosvm/model/calibration.hpp"
+#include "halosvm/model/model_file.hpp"

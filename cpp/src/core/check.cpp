@@ -3,6 +3,7 @@
 #include "halosvm/core/check.hpp"
 
 #include <cmath>
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 
@@ -10,6 +11,7 @@ namespace halosvm::check {
 
 std::string text(double value) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   out << value;
   return out.str();
 }

@@ -6,8 +6,16 @@
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/core/normal.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
+
+// Where processors can, compilers round a product and a sum together, which changes the last bit.
+#if defined(__GNUC__) && !defined(__clang__)
+#define HALOSVM_ROUNDED_ALONE __attribute__((optimize("fp-contract=off")))
+#else
+#define HALOSVM_ROUNDED_ALONE
+#endif
 
 namespace halosvm {
 namespace {
@@ -26,6 +34,26 @@ void for_each_block(Index n_samples, const Execution& execution, const Body& bod
   });
 }
 
+/// x'w in one order, every product and every sum rounded by itself: a model gives the same scores to the last bit in
+/// each program that has it, whatever that was compiled for.
+HALOSVM_ROUNDED_ALONE double score(const double* __restrict x, const double* __restrict w, Index size) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
+  constexpr Index lanes = 16;
+  double sum[lanes] = {};
+  Index j = 0;
+  for (; j + lanes <= size; j += lanes) {
+    for (Index l = 0; l < lanes; ++l) sum[l] += x[j + l] * w[j + l];
+  }
+  double rest = 0.0;
+  for (; j < size; ++j) rest += x[j] * w[j];
+  for (Index width = lanes / 2; width > 0; width /= 2) {
+    for (Index l = 0; l < width; ++l) sum[l] += sum[l + width];
+  }
+  return sum[0] + rest;
+}
+
 /// Two pieces of memory for each thread.
 struct ScoreMemory {
   ScoreMemory(Index n_samples, const Execution& execution, Index scratch_size, Index n_problems)
@@ -41,11 +69,20 @@ struct ScoreMemory {
 void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution) {
   check::same_size("X", means.cols(), "coef", model.coef.cols(), "columns");
   check::same_size("intercept", model.intercept.size(), "coef", model.coef.rows(), "problems");
-  ScoreMemory memory(means.rows(), execution, means.scratch_size(score_block, model.coef.rows()), model.coef.rows());
+  const Index n_problems = model.coef.rows();
+  ScoreMemory memory(means.rows(), execution, means.scratch_size(score_block, std::max<Index>(2, n_problems)),
+                     n_problems);
   for_each_block(means.rows(), execution, [&](const Rows& rows, int slot) {
     const auto thread = static_cast<std::size_t>(slot);
     auto f = memory.values[thread].leftCols(rows.count);
-    means.multiply(rows, model.coef, f, memory.scratch[thread].data());
+    if (means.sparse()) {
+      means.multiply(rows, model.coef, f, memory.scratch[thread].data());
+    } else {
+      const ConstMatrixMap X = means.block(rows, memory.scratch[thread].data());
+      for (Index i = 0; i < rows.count; ++i) {
+        for (Index k = 0; k < n_problems; ++k) f(k, i) = score(X.row(i).data(), model.coef.row(k).data(), X.cols());
+      }
+    }
     out.middleRows(rows.begin, rows.count) = (f.colwise() + model.intercept).transpose();
   });
 }

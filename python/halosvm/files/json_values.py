@@ -1,10 +1,13 @@
 """Values of estimators as JSON and back: parameters, classes, arrays, measures of a fit.
 
 JSON has no infinity and no NaN, which parameters and measures may be; its keys are strings alone.
+Whoever reads checks lengths against what is there before anything is made of them.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,25 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from halosvm.files.json_tree import Node
 
+_AS_NUMBERS = (
+    4096  # longer arrays are for machines alone: a third of the digits, a tenth of the time
+)
+_TYPES = ("<f8", "<f4", "<i8", "<i4", "|b1")
+_MOST_PADDING = 2**24
+# NumPy's functions of one array that a model may hold by their names
+_FUNCTIONS = {
+    name: getattr(np, name)
+    for name in (
+        *("abs", "arccosh", "arcsinh", "arctan", "arctanh", "cbrt", "cos", "exp", "exp2", "expm1"),
+        *("log", "log10", "log1p", "log2", "negative", "reciprocal", "sin", "sinh", "sqrt"),
+        *("square", "tan", "tanh"),
+    )
+}
+
+
+# ---- parameters ----------------------------------------------------------------------------------
 def parameter_to_json(name: str, value: Any) -> Any:
     """Prepare a parameter.
 
@@ -28,18 +49,43 @@ def parameter_to_json(name: str, value: Any) -> Any:
         return {"pairs": pairs}
     if isinstance(value, tuple):
         return {"tuple": [np.asarray(part, dtype=np.float64).tolist() for part in value]}
-    if isinstance(value, float) and math.isinf(value):
-        return measure_to_json(value)
+    if isinstance(value, type | np.dtype) and value is not bool:
+        return {"dtype": _type_of(name, value)}
+    if isinstance(value, np.ufunc) and value in _FUNCTIONS.values():
+        return {"function": value.__name__}
+    if isinstance(value, list | np.ndarray):
+        return {"array": array_to_json(_numbers_of(name, value))}
+    if isinstance(value, float | np.floating) and not math.isfinite(value):
+        return measure_to_json(float(value))
     return _scalar(name, value)
 
 
-def parameter_from_json(value: Any) -> Any:
+def parameter_from_json(node: Node) -> Any:
     """Read a parameter back."""
-    if not isinstance(value, dict):
-        return value
-    if "tuple" in value:
-        return tuple(value["tuple"])
-    return dict(value["pairs"]) if "pairs" in value else measure_from_json(value)
+    if not isinstance(node.value, dict):
+        return node.scalar()
+    kinds = ("pairs", "tuple", "dtype", "array", "number", "function")
+    fields = node.fields((), kinds)
+    if len(fields) != 1:
+        node.fail(f"expected one of {', '.join(kinds)}")
+    [(form, content)] = fields.items()
+    if form == "pairs":
+        pairs = [tuple(each.scalar() for each in pair.items()) for pair in content.items()]
+        if any(len(pair) != 2 for pair in pairs):
+            content.fail("expected pairs")
+        return {key: item for key, item in pairs}  # noqa: C416 -- of tuples of any length to mypy
+    if form == "tuple":
+        parts = content.items()
+        return tuple(
+            _nested(each) if isinstance(each.value, list) else each.number() for each in parts
+        )
+    if form == "dtype":
+        return np.dtype(content.choice(_TYPES)).type
+    if form == "array":
+        return array_from_json(content)
+    if form == "function":
+        return _FUNCTIONS[content.choice(_FUNCTIONS)]
+    return measure_from_json(node)
 
 
 def _scalar(name: str, value: Any) -> str | int | float | bool | None:
@@ -52,9 +98,32 @@ def _scalar(name: str, value: Any) -> str | int | float | bool | None:
         or (isinstance(value, float) and math.isfinite(value))
     ):
         return value
-    raise TypeError(f"{name} holds {value!r} of type {type(value).__name__}, which cannot be saved")
+    kind = "a function" if callable(value) else f"{value!r} of type {type(value).__name__}"
+    raise TypeError(
+        f"{name} holds {kind}, which cannot be saved; keep the estimator by joblib.dump"
+    )
 
 
+def _type_of(name: str, value: Any) -> str:
+    try:
+        code = str(np.dtype(value).str)
+    except TypeError:
+        code = ""
+    if code not in _TYPES:
+        raise TypeError(f"{name} holds the type {value!r}, which cannot be saved")
+    return code
+
+
+def _numbers_of(name: str, value: Any) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.newbyteorder("<").str not in _TYPES:
+        raise TypeError(
+            f"{name} holds {value!r} of type {type(value).__name__}, which cannot be saved"
+        )
+    return array
+
+
+# ---- classes -------------------------------------------------------------------------------------
 def classes_to_json(classes: npt.NDArray[Any]) -> dict[str, Any]:
     """Keep the dtype with the classes, so that predictions come back as the same type."""
     return {
@@ -63,10 +132,14 @@ def classes_to_json(classes: npt.NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def classes_from_json(record: dict[str, Any]) -> npt.NDArray[Any]:
+def classes_from_json(node: Node) -> npt.NDArray[Any]:
     """Read classes back, after a check that they go with their dtype and are distinct."""
-    dtype = np.dtype(record["dtype"])
-    values = record["values"]
+    fields = node.fields(("dtype", "values"))
+    values = [each.scalar() for each in fields["values"].items()]
+    try:
+        dtype = np.dtype(fields["dtype"].text())
+    except TypeError:
+        fields["dtype"].fail("there is no such dtype")
     wanted: dict[str, Any] = {
         "b": bool,
         "i": int,
@@ -75,30 +148,116 @@ def classes_from_json(record: dict[str, Any]) -> npt.NDArray[Any]:
         "U": str,
         "O": (str, int, float),
     }
-    if dtype.kind not in wanted:
-        raise ValueError(f"classes cannot have dtype {dtype.str!r}")
-    for value in values:
-        if not isinstance(value, wanted[dtype.kind]):
-            raise TypeError(f"class {value!r} does not go with dtype {dtype.str!r}")
-    classes = np.array(values, dtype=dtype)
+    # texts are padded to the length that the dtype tells, whatever that is
+    if dtype.kind not in wanted or dtype.itemsize * len(values) > _MOST_PADDING:
+        fields["dtype"].fail(f"classes cannot have dtype {dtype.str!r}")
+    for i, value in enumerate(values):
+        if not isinstance(value, wanted[dtype.kind]) or (
+            isinstance(value, bool) and dtype.kind not in "bO"
+        ):
+            fields["values"].items()[i].fail(f"class {value!r} does not go with {dtype.str!r}")
+    try:
+        classes = np.array(values, dtype=dtype)
+    except (OverflowError, ValueError):
+        fields["values"].fail(f"classes do not fit into dtype {dtype.str!r}")
     if classes.tolist() != values:
-        raise ValueError(f"classes {values!r} do not fit into dtype {dtype.str!r}")
+        fields["values"].fail(f"classes {values!r} do not fit into dtype {dtype.str!r}")
     if len(set(values)) != len(values):
-        raise ValueError(f"classes {values!r} are not distinct")
+        fields["values"].fail(f"classes {values!r} are not distinct")
     return classes
 
 
-def finite_array(document: dict[str, Any], name: str, *, n_dims: int) -> npt.NDArray[np.float64]:
-    """Return an entry of a document as an array, after a check that it is one of finite numbers."""
-    array = np.array(document[name])
-    if array.ndim != n_dims or array.dtype.kind not in "if" or array.size == 0:
-        raise ValueError(f"{name} must be numbers in {n_dims} dimensions")
-    # Digits such as 1e999 read as infinity without being JSON's forbidden constants.
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds a value that is not finite")
-    return array.astype(np.float64)
+# ---- arrays --------------------------------------------------------------------------------------
+def array_to_json(array: npt.NDArray[Any], *, readable: bool = False) -> Any:
+    """Prepare an array: float64 as lists of lists; other types, and long ones, with their shape.
+
+    Readable ones are never long. Arrays by columns stay so: products depend on it in the last bit.
+    """
+    kept = array.dtype.newbyteorder("<")
+    by_columns = array.ndim == 2 and min(array.shape) > 1 and array.strides[0] < array.strides[1]
+    if readable or (kept.str == "<f8" and 0 < array.size <= _AS_NUMBERS and not by_columns):
+        return array.tolist()
+    if by_columns:
+        return {"columns": array_to_json(array.T)}
+    described = {"dtype": kept.str, "shape": list(array.shape)}
+    if array.size <= _AS_NUMBERS:
+        return described | {"values": array.ravel().tolist()}
+    content = np.ascontiguousarray(array, kept).tobytes()
+    return described | {"base64": base64.b64encode(content).decode("ascii")}
 
 
+def array_from_json(node: Node) -> npt.NDArray[Any]:
+    """Read an array of finite numbers back."""
+    if isinstance(node.value, list):
+        return _nested(node)
+    if "columns" in node.fields((), None):
+        columns = array_from_json(node.fields(("columns",))["columns"])
+        if columns.ndim != 2:
+            node.fail("expected columns of a matrix")
+        return columns.T
+    content = "base64" if "base64" in node.fields((), None) else "values"
+    fields = node.fields(("dtype", "shape", content))
+    dtype = np.dtype(fields["dtype"].choice(_TYPES))
+    shape = [each.count() for each in fields["shape"].items()]
+    if len(shape) > 4:
+        fields["shape"].fail("expected at most 4 dimensions")
+    size = math.prod(shape)
+    if content == "values":
+        given = fields["values"].items()
+        if len(given) != size:
+            fields["values"].fail(f"holds {len(given)} numbers, shape {shape} needs {size}")
+        return _typed(fields["values"], given, dtype).reshape(shape)
+    try:
+        data = base64.b64decode(fields["base64"].text(), validate=True)
+    except (binascii.Error, ValueError) as error:
+        fields["base64"].fail(f"is not base64: {error}")
+    if len(data) != size * dtype.itemsize:
+        fields["base64"].fail(
+            f"holds {len(data)} bytes, shape {shape} needs {size * dtype.itemsize}"
+        )
+    array = np.frombuffer(data, dtype).reshape(shape)
+    if dtype.kind == "b" and (np.frombuffer(data, np.uint8) > 1).any():
+        fields["base64"].fail("holds a truth value that is none")
+    if dtype.kind == "f" and not np.isfinite(array).all():
+        place = np.argwhere(~np.isfinite(array))[0].tolist()
+        fields["base64"].fail(f"the number at {place} is not finite")
+    return array.astype(dtype.newbyteorder("="))
+
+
+def _typed(node: Node, given: list[Node], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if dtype.kind == "b":
+        return np.array([each.flag() for each in given], dtype)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            array = np.array([each.number() for each in given], dtype)
+        if not np.isfinite(array).all():
+            node.fail(f"a number does not fit into {dtype.str}")
+        return array
+    values = [each.count() for each in given]
+    if values and max(values) > np.iinfo(dtype).max:
+        node.fail(f"a number does not fit into {dtype.str}")
+    return np.array(values, dtype)
+
+
+def _nested(node: Node) -> npt.NDArray[np.float64]:
+    """Return lists of lists, all of one length, of numbers."""
+    rows = node.value
+    if not isinstance(rows, list) or not rows:
+        node.fail("must be numbers, at least one")
+    if not any(isinstance(row, list) for row in rows):
+        if {*map(type, rows)} <= {int, float}:
+            array = np.array(rows, dtype=np.float64)
+            if np.isfinite(array).all():
+                return array
+        return np.array([each.number() for each in node.items()])
+    parts = [_nested(each) for each in node.items()]
+    for i, part in enumerate(parts):
+        if part.shape != parts[0].shape:
+            node.items()[i].fail(f"has shape {part.shape}, the first has {parts[0].shape}")
+    return np.array(parts)
+
+
+# ---- measures ------------------------------------------------------------------------------------
 def measure_to_json(value: Any) -> Any:
     """Prepare a number, text or array; a number that is not finite becomes its name."""
     if isinstance(value, np.ndarray):
@@ -110,15 +269,13 @@ def measure_to_json(value: Any) -> Any:
     return value
 
 
-def measure_from_json(value: Any) -> Any:
+def measure_from_json(node: Node) -> Any:
     """Read a measure back."""
-    if isinstance(value, list):
-        return np.array([measure_from_json(item) for item in value])
-    if isinstance(value, dict):
-        return float(value["number"])
-    return value
-
-
-def reject_constant(constant: str) -> float:
-    """Raise for NaN and Infinity, which Python's reader would take."""
-    raise ValueError(f"{constant} is not a number")
+    if isinstance(node.value, list):
+        values = [measure_from_json(item) for item in node.items()]
+        if not all(isinstance(value, int | float) for value in values):
+            node.fail("expected numbers")
+        return np.array(values)
+    if isinstance(node.value, dict):
+        return float(node.fields(("number",))["number"].choice(("inf", "-inf", "nan")))
+    return node.scalar()

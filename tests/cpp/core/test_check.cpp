@@ -1,5 +1,6 @@
 #include "halosvm/core/check.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/foreign_locale.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,6 +16,11 @@ TEST_CASE("text of a number has at most six significant digits and names what is
   CHECK(check::text(1e200) == "1e+200");
   CHECK(check::text(std::numeric_limits<double>::quiet_NaN()) == "nan");
   CHECK(check::text(-std::numeric_limits<double>::infinity()) == "-inf");
+}
+
+TEST_CASE("text of a number is the same in every locale") {
+  const oracle::InForeignLocale foreign;
+  CHECK(check::text(1234.5) == "1234.5");
 }
 
 TEST_CASE("a failure names the argument first") {

@@ -14,7 +14,6 @@ from halosvm import (
     Gaussians,
     SafeSVC,
     TotalSVC,
-    UncertainKernelSVC,
     UncertainSVC,
     UncertainSVR,
     load_model,
@@ -168,32 +167,66 @@ def test_files_from_before_there_were_radii_and_scales_load(tmp_path):
     assert loaded.predict([[1.0, 3.0]]).tolist() == ["no"]
 
 
-def test_machines_with_a_kernel_are_refused_with_the_way_to_keep_them(tmp_path, data):
-    path = tmp_path / "model.json"
-    with pytest.raises(ValueError, match=r"TotalSVC with a kernel, .* or keep it by joblib\.dump"):
-        save_model(fitted(TotalSVC(kernel="rbf"), data), path)
-    with pytest.raises(
-        TypeError, match="UncertainKernelSVC; only UncertainSVC, UncertainSVR, Safe"
-    ):
-        save_model(fitted(UncertainKernelSVC(), data), path)
-    assert not path.exists()
-
-
 def test_a_class_of_its_own_is_not_saved_as_another(tmp_path, data):
     class Mine(UncertainSVC):
         """Predicts something else."""
 
-    with pytest.raises(TypeError, match="estimator is a Mine; only UncertainSVC"):
+    with pytest.raises(TypeError, match="estimator is a Mine, which a model file cannot hold"):
         save_model(fitted(Mine(), data), tmp_path / "model.json")
+
+
+# As version 2 wrote it, but for the numbers.
+WITH_POPULATION = {
+    "format": "halosvm-model",
+    "format_version": 2,
+    "estimator": "UncertainSVC",
+    "parameters": {"C": 0.5, "loss": "expected_hinge", "tol": 1e-06, "random_state": 0},
+    "feature_names": ["a", "b"],
+    "coef": [[0.5, -0.25]],
+    "intercept": [0.125],
+    "fit": {"n_iter_": 9, "objective_": 0.5, "suboptimality_": 1e-07, "status_": "converged"},
+    "classes": {"dtype": "<U3", "values": ["no", "yes"]},
+    "population": {
+        "parameters": {"n_components": 1, "covariance": "full", "output": "mean", "init": "kmeans"},
+        "weights": [1.0],
+        "means": [[1.0, 2.0]],
+        "covariances": {"values": [[[2.0, 0.0], [0.0, 3.0]]]},
+        "fit": {"log_likelihood": -3.5, "n_iter": 4, "converged": True, "status": "at rest"},
+    },
+}
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "factors"])
+def test_files_of_version_2_load(tmp_path, covariance):
+    content = json.loads(json.dumps(WITH_POPULATION))
+    population = content["population"]
+    population["parameters"]["covariance"] = covariance
+    if covariance == "diagonal":
+        population["covariances"] = {"values": [[2.0, 3.0]]}
+    if covariance == "factors":
+        population["covariances"] = {"values": [[[0.0], [1.0]]], "diagonal_values": [[2.0, 2.0]]}
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(content))
+    truth, machine = load_model(path)
+    assert truth.feature_names_in_.tolist() == ["a", "b"]
+    assert not hasattr(machine, "feature_names_in_")
+    assert (truth.n_iter_, truth.converged_, truth.status_) == (4, True, "at rest")
+    assert truth.log_likelihood_.tolist() == [-3.5]
+    # mean 1 and variance 2, measured as 3 with variance 2: half-way; likewise 2 and 5 with 3
+    measured = pd.DataFrame([[3.0, 5.0]], columns=["a", "b"])
+    errors = pd.DataFrame([[2.0**0.5, 3.0**0.5]], columns=["a", "b"])
+    posterior = truth.transform(measured, X_std=errors)
+    np.testing.assert_allclose(posterior, [[2.0, 3.5]], rtol=1e-14)
+    assert machine.decision_function(posterior)[0] == pytest.approx(0.25, rel=1e-13)
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("regression", {"coef": [[1, 2, 3], [4, 5, 6]]}, "one model .* with 2 rows of coef and 1"),
-        ("regression", {"intercept": [0.0, 1.0]}, "with 1 rows of coef and 2 intercepts"),
-        ("regression", {"coef": [1, 2, 3]}, "coef must be numbers in 2 dimensions"),
-        ("total", {"coef": [[1, 2, 3]] * 2}, "2 classes do not go with 2 rows of coef"),
+        ("regression", {"coef": [[1, 2, 3], [4, 5, 6]]}, "intercept: has 1 models, coef has 2"),
+        ("regression", {"intercept": [0.0, 1.0]}, "intercept: has 2 models, coef has 1"),
+        ("regression", {"coef": [1, 2, 3]}, "coef: must be numbers in 2 dimensions"),
+        ("total", {"coef": [[1, 2, 3]] * 2}, "coef: has 2 models, intercept has 1"),
         ("safe", {"classes": {}}, "'dtype' is missing"),
         ("safe", {"estimator": "TotalSVC"}, "damaged: .*unexpected keyword"),
         ("safe", {"estimator": ["SafeSVC"]}, "damaged"),

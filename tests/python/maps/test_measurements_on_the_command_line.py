@@ -59,7 +59,7 @@ def test_trained_model_holds_the_population_and_predict_applies_it(capsys, tmp_p
     )
     assert status == 0
     assert "errors         measurement: each row is replaced by the posterior" in out
-    assert json.loads(model.read_text())["format_version"] == 2
+    assert json.loads(model.read_text())["format_version"] == 3
     # The same by the API, in units of the spreads.
     unit, centre = x.std(axis=0), x.mean(axis=0)
     X = Gaussians((x - centre) / unit, std=std / unit)
@@ -109,14 +109,16 @@ def test_saved_pipelines_predict_bit_for_bit_the_same(tmp_path, table, covarianc
     assert loaded[0].score(X) == eb.score(X)
     assert loaded[0].get_params() == eb.get_params()
     damaged = json.loads(path.read_text())
-    damaged["population"]["means"] = [[0.0]]
+    damaged["steps"][0]["means"] = [[0.0]]
     path.write_text(json.dumps(damaged))
-    with pytest.raises(ModelFileError, match="is damaged: population and machine"):
+    with pytest.raises(ModelFileError, match=r"steps\[0\].means: has 1 components, "):
         load_model(path)
 
 
 def test_other_pipelines_are_refused(tmp_path, table):
     _, x, _, y = table
     other = make_pipeline(EmpiricalBayes(output="mean"), LogisticRegression()).fit(x, y)
-    with pytest.raises(TypeError, match="estimator is a LogisticRegression"):
+    with pytest.raises(
+        TypeError, match="step 'logisticregression': estimator is a LogisticRegression"
+    ):
         save_model(other, tmp_path / "model.json")

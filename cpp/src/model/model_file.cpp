@@ -1,0 +1,291 @@
+// Model files: a fitted linear machine comes in, JSON text goes out, and back.
+
+#include "halosvm/model/model_file.hpp"
+
+#include "halosvm/core/check.hpp"
+#include "model/json_reader.hpp"
+#include "model/numbers.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+
+namespace halosvm {
+namespace {
+
+constexpr const char* format_name = "halosvm-model";
+constexpr const char* names_of_machines[] = {"UncertainSVC", "UncertainSVR", "SafeSVC", "TotalSVC"};
+
+bool is_machine(const std::string& name) {
+  for (const char* each : names_of_machines) {
+    if (name == each) return true;
+  }
+  return false;
+}
+
+// ---- what goes together -----------------------------------------------------------------------------------------
+
+/// What is wrong with a model, or nothing.
+std::string fault_of(const SavedModel& saved) {
+  const Index k = saved.model.coef.rows();
+  const Index d = saved.model.coef.cols();
+  const auto n_classes = static_cast<Index>(saved.classes.size());
+  const auto n_names = static_cast<Index>(saved.feature_names.size());
+  if (!is_machine(saved.estimator)) return "there is no linear machine " + saved.estimator;
+  if (k == 0 || d == 0) return "coef is empty";
+  if (saved.model.intercept.size() != k) {
+    return "coef has " + std::to_string(k) + " rows, intercept has " + std::to_string(saved.model.intercept.size());
+  }
+  if (!saved.model.coef.allFinite() || !saved.model.intercept.allFinite()) return "a coefficient is not finite";
+  const bool of_values = saved.estimator == "UncertainSVR";
+  if (of_values ? (n_classes != 0 || k != 1) : (n_classes < 2 || k != (n_classes == 2 ? 1 : n_classes))) {
+    return std::to_string(n_classes) + " classes do not go with " + std::to_string(k) + " rows of coef";
+  }
+  if (std::set<ClassLabel>(saved.classes.begin(), saved.classes.end()).size() != saved.classes.size()) {
+    return "two classes have the same label";
+  }
+  if (n_names != 0 && n_names != d) {
+    return std::to_string(n_names) + " feature_names do not go with " + std::to_string(d) + " columns of coef";
+  }
+  return "";
+}
+
+// ---- writing ----------------------------------------------------------------------------------------------------
+
+/// The length of the UTF-8 sequence at a place, 0 if there is none.
+std::size_t utf8_length(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0U; };
+  const unsigned lead = byte(at);
+  if (lead < 0x80U) return 1;
+  const std::size_t length = lead < 0xC2U || lead > 0xF4U ? 0 : (lead < 0xE0U ? 2 : (lead < 0xF0U ? 3 : 4));
+  for (std::size_t k = 1; k < length; ++k) {
+    if ((byte(at + k) & 0xC0U) != 0x80U) return 0;
+  }
+  const unsigned second = byte(at + 1);
+  const bool bad = (lead == 0xE0U && second < 0xA0U) || (lead == 0xEDU && second > 0x9FU) ||
+                   (lead == 0xF0U && second < 0x90U) || (lead == 0xF4U && second > 0x8FU);
+  return bad ? 0 : length;
+}
+
+std::string quoted(const std::string& text, std::size_t* n_characters = nullptr) {
+  std::string out = "\"";
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < text.size(); ++count) {
+    const std::size_t length = utf8_length(text, at);
+    check::require(length != 0, "text", "is not UTF-8: " + text);
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (c < 0x20U) {
+      constexpr char hexadecimal[] = "0123456789abcdef";
+      out += c < 0x10U ? "\\u000" : "\\u001";
+      out += hexadecimal[c % 16U];
+    } else {
+      if (c == '"' || c == '\\') out += '\\';
+      out.append(text, at, length);
+    }
+    at += length;
+  }
+  if (n_characters != nullptr) *n_characters = count;
+  return out + '"';
+}
+
+template <class Range, class TextOf>
+std::string listed(const Range& range, const TextOf& text_of, const char* separator = ", ") {
+  std::string out = "[";
+  for (const auto& each : range) {
+    if (out.size() > 1) out += separator;
+    out += text_of(each);
+  }
+  return out + ']';
+}
+
+std::string row_text(const double* values, Index count) {
+  std::string out = "[";
+  for (Index j = 0; j < count; ++j) out += (j > 0 ? ", " : "") + number_text(values[j]);
+  return out + ']';
+}
+
+/// Classes with the type that NumPy has for them.
+std::string classes_text(const std::vector<ClassLabel>& classes) {
+  bool alike = true;
+  std::size_t longest = 1;
+  const auto text_of = [&](const ClassLabel& label) -> std::string {
+    alike = alike && label.index() == classes.front().index();
+    if (const auto* flag = std::get_if<bool>(&label)) return *flag ? "true" : "false";
+    if (const auto* whole = std::get_if<std::int64_t>(&label)) return std::to_string(*whole);
+    if (const auto* number = std::get_if<double>(&label)) {
+      check::require(std::isfinite(*number), "classes", "hold a number that is not finite");
+      return number_text(*number);
+    }
+    std::size_t length = 0;
+    std::string text = quoted(std::get<std::string>(label), &length);
+    longest = std::max(longest, length);
+    return text;
+  };
+  const std::string values = listed(classes, text_of);
+  const std::string types[] = {"|b1", "<i8", "<f8", "<U" + std::to_string(longest)};
+  const std::string type = alike ? types[classes.front().index()] : "object";
+  return R"({"dtype": ")" + type + R"(", "values": )" + values + '}';
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+void read_numbers(JsonReader& reader, std::vector<double>& into) {
+  reader.elements([&] { into.push_back(reader.number()); });
+}
+
+void read_coef(JsonReader& reader, Matrix& coef) {
+  std::vector<double> numbers;
+  std::size_t n_rows = 0;
+  std::size_t n_columns = 0;
+  const std::size_t begin = reader.place();
+  reader.elements([&] {
+    const std::size_t at = reader.place();
+    const std::size_t before = numbers.size();
+    read_numbers(reader, numbers);
+    if (n_rows++ == 0) n_columns = numbers.size();
+    if (numbers.size() - before != n_columns) {
+      reader.fail_at(at, "coef has a row of " + std::to_string(numbers.size() - before) + " numbers, the first has " +
+                             std::to_string(n_columns));
+    }
+  });
+  if (numbers.empty()) reader.fail_at(begin, "coef is empty");
+  coef = Eigen::Map<const Matrix>(numbers.data(), static_cast<Index>(n_rows), static_cast<Index>(n_columns));
+}
+
+ClassLabel read_label(JsonReader& reader) {
+  const std::size_t at = reader.place();
+  const char c = reader.next();
+  if (c == '"') return reader.string();
+  if (c == 't' || c == 'f') return reader.boolean();
+  const std::string_view digits = reader.digits();
+  if (digits.find_first_of(".eE") != std::string_view::npos) {
+    double value = 0.0;
+    if (!read_number(digits, value)) reader.fail_at(at, "a class is beyond the largest number");
+    return value;
+  }
+  std::int64_t whole = 0;
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), whole).ec != std::errc()) {
+    reader.fail_at(at, "a class is beyond the largest integer");
+  }
+  return whole;
+}
+
+void read_classes(JsonReader& reader, std::vector<ClassLabel>& classes) {
+  reader.members([&](const std::string& key) {
+    if (key != "values") return reader.skip();
+    reader.elements([&] { classes.push_back(read_label(reader)); });
+  });
+}
+
+void read_parameters(JsonReader& reader, SavedModel& saved) {
+  reader.members([&](const std::string& key) {
+    if (key == "loss") {
+      saved.loss = reader.string();
+    } else if (key == "C") {
+      saved.C = reader.number();
+    } else {
+      reader.skip();
+    }
+  });
+}
+
+void require_version(JsonReader& reader) {
+  const std::size_t at = reader.place();
+  const double version = reader.number();
+  if (version != 1.0 && version != 3.0) {
+    reader.fail_at(at, "format_version is " + check::text(version) + "; of linear machines 1 and 3 can be read");
+  }
+}
+
+}  // namespace
+
+std::string write_model(const SavedModel& saved) {
+  const std::string fault = fault_of(saved);
+  check::require(fault.empty(), "model", "cannot be written: " + fault);
+  check::require(std::isfinite(saved.C), "C", "is not finite");
+  const Matrix& coef = saved.model.coef;
+  std::string out = "{\n \"format\": " + quoted(format_name) + ",\n \"format_version\": 1,\n \"estimator\": ";
+  out += quoted(saved.estimator) + ",\n \"parameters\": {\"C\": " + number_text(saved.C);
+  if (!saved.loss.empty()) out += ", \"loss\": " + quoted(saved.loss);
+  out += "},\n \"feature_names\": ";
+  out += saved.feature_names.empty() ? "null" : listed(saved.feature_names, [](const auto& n) { return quoted(n); });
+  out += ",\n \"coef\": [";
+  for (Index k = 0; k < coef.rows(); ++k) out += (k > 0 ? ",\n  " : "\n  ") + row_text(coef.row(k).data(), coef.cols());
+  out += "\n ],\n \"intercept\": " + row_text(saved.model.intercept.data(), saved.model.intercept.size());
+  if (!saved.classes.empty()) out += ",\n \"classes\": " + classes_text(saved.classes);
+  return out + ",\n \"fit\": {}\n}\n";
+}
+
+SavedModel read_model(std::string_view text) {
+  JsonReader reader(text);
+  SavedModel saved;
+  saved.estimator.clear();
+  saved.loss.clear();
+  std::vector<double> intercept;
+  bool is_model = false;
+  bool is_versioned = false;
+  reader.members([&](const std::string& key) {
+    if (key == "format") {
+      const std::size_t at = reader.place();
+      is_model = reader.string() == format_name;
+      if (!is_model) reader.fail_at(at, "this is no model file");
+    } else if (key == "format_version") {
+      require_version(reader);
+      is_versioned = true;
+    } else if (key == "estimator") {
+      const std::size_t at = reader.place();
+      saved.estimator = reader.string();
+      if (!is_machine(saved.estimator)) reader.fail_at(at, saved.estimator + " is no linear machine");
+    } else if (key == "parameters") {
+      read_parameters(reader, saved);
+    } else if (key == "feature_names") {
+      if (!reader.null()) reader.elements([&] { saved.feature_names.push_back(reader.string()); });
+    } else if (key == "coef") {
+      read_coef(reader, saved.model.coef);
+    } else if (key == "intercept") {
+      read_numbers(reader, intercept);
+    } else if (key == "classes") {
+      read_classes(reader, saved.classes);
+    } else {
+      reader.skip();
+    }
+  });
+  reader.end();
+  if (!is_model) reader.fail(std::string("\"format\": \"") + format_name + "\" is missing");
+  if (!is_versioned) reader.fail("\"format_version\" is missing");
+  if (saved.estimator.empty()) reader.fail("\"estimator\" is missing");
+  saved.model.intercept = Eigen::Map<const Vector>(intercept.data(), static_cast<Index>(intercept.size()));
+  const std::string fault = fault_of(saved);
+  if (!fault.empty()) reader.fail(fault);
+  return saved;
+}
+
+void save_model(const SavedModel& saved, const std::string& path) {
+  const std::string text = write_model(saved);
+  const std::string beside = path + ".tmp";
+  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(beside, path, error);
+  if (!file || error) {
+    std::filesystem::remove(beside, error);
+    throw std::runtime_error("cannot write " + path);
+  }
+}
+
+SavedModel load_model(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) throw std::runtime_error("cannot read " + path);
+  return read_model(text);
+}
+
+}  // namespace halosvm

@@ -1,0 +1,1 @@
+"""Fitted estimators of every kind, and files of them that are damaged at random."""
