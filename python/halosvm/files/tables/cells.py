@@ -39,22 +39,18 @@ def numbers_of(
     for sentinel in reading.sentinels:
         block[block == sentinel] = np.nan
     _refuse(columns, np.isinf(block), block, names, "is not a finite number")
+    if reading.missing == "error":
+        _refuse_missing(columns, block, names, roles)
     values = block[:, : len(numbers)].copy()
     std = np.zeros_like(values)
     where = {name: j for j, name in enumerate(numbers)}
     begin, without = len(numbers), 0
     for feature, error in roles.errors.items():
         end, j = begin + len(error.names), where[feature]
-        given = block[:, begin:end]
         factor = _error_factor(columns, feature, error)
-        std[:, j] = _standard_deviations(columns, error, given) * factor
+        std[:, j] = _standard_deviations(columns, error, block[:, begin:end]) * factor
         begin = end
         missing = np.isnan(std[:, j]) & ~np.isnan(values[:, j])
-        if reading.missing == "error" and missing.any():
-            row = int(np.argmax(missing))
-            at = int(np.argmax(np.isnan(given[row]))) if np.isnan(given[row]).any() else 0
-            what = _quoted(columns, error.names[at], row) if np.isnan(given[row]).any() else "0"
-            raise _missing(columns, error.names[at], row, what)
         without += int(np.sum(missing))
         values[missing, j] = np.nan
         std[np.isnan(values[:, j]), j] = np.nan
@@ -62,6 +58,17 @@ def numbers_of(
     if without and reading.missing == "impute":
         notes.append(f"{counted(without, 'value')} without an error taken as missing")
     return values, std, notes
+
+
+def _refuse_missing(columns: Columns, block: Array, names: Sequence[str], roles: Roles) -> None:
+    """Raise for the first row with a missing cell, or with an error that is infinite."""
+    inverse = {e.names[0] for e in roles.errors.values() if e.kind == INVERSE_VARIANCE}
+    absent = np.isnan(block)
+    absent |= (block == 0) & np.array([name in inverse for name in names])
+    rows = np.flatnonzero(absent.any(axis=1))
+    if rows.size:
+        name = names[int(np.argmax(absent[rows[0]]))]
+        raise _missing(columns, name, int(rows[0]))
 
 
 def _standard_deviations(columns: Columns, error: ErrorColumn, given: Array) -> Array:
@@ -139,32 +146,20 @@ def complete_rows(
             f"{_place(columns, row)}, column {label!r}: missing label{cell}; --missing drop leaves "
             "out such rows"
         )
-    refused = missing.any(axis=1) if reading.missing == "error" else missing[:, n_features:].any(1)
-    if refused.any():
-        row = int(np.argmax(refused))
-        column = numbers[
-            int(
-                np.argmax(
-                    missing[row]
-                    & (np.arange(len(numbers)) >= (0 if reading.missing == "error" else n_features))
-                )
-            )
-        ]
-        raise _missing(columns, column, row, _quoted(columns, column, row))
+    values_missing = missing[:, n_features:].any(axis=1)
+    if values_missing.any():
+        raise _missing(columns, numbers[-1], int(np.argmax(values_missing)))
     told = f"{counted(int(missing.sum()), 'missing value')} estimated from the others of their rows"
     return np.arange(len(values)), [told] if missing.any() else []
 
 
-def _missing(columns: Columns, column: str, row: int, what: str) -> TableError:
-    return TableError(
-        f"{_place(columns, row)}, column {column!r}: missing value {what}; --missing drop leaves "
-        "out such rows, --missing impute estimates values"
-    )
-
-
-def _quoted(columns: Columns, column: str, row: int) -> str:
+def _missing(columns: Columns, column: str, row: int) -> TableError:
     cell = columns.cells(column)[row]
-    return repr(cell) if cell else "(an empty cell)"
+    return TableError(
+        f"{_place(columns, row)}, column {column!r}: missing value "
+        f"{repr(cell) if cell else '(an empty cell)'}; --missing drop leaves out such rows, "
+        "--missing impute estimates values"
+    )
 
 
 def _refuse(
@@ -209,7 +204,7 @@ def convert(
         unit = columns.unit(name)
         if text is None and unit is None:
             continue
-        own = f"{columns.path}: column {name!r} has {units.text((unit,))}"
+        own = f"{columns.path}: column {name!r} has {units.text(None if unit is None else (unit,))}"
         if text is None or unit is None:
             raise TableError(f"{own}, the model was trained on it in {text or 'no unit'}")
         from astropy.units import Unit  # type: ignore[import-untyped, unused-ignore]

@@ -116,7 +116,7 @@ def _labels(file: TextFile) -> dict[str, str]:
     for name, number, cells in _documents(file):
         if len(cells) != 1:
             raise TableError(
-                f"{file.path}, line {number} has {counted(len(cells), 'entry')} behind the id; "
+                f"{file.path}, line {number} has {counted(len(cells), 'cell')} behind the id; "
                 "one label is needed"
             )
         labels[name] = cells[0].removeprefix("+")

@@ -136,8 +136,10 @@ def _load_astropy(data: bytes, kind: str) -> tuple[_Columns, int]:
     from astropy.table import Table  # type: ignore[import-untyped, unused-ignore]
 
     formats = {"ecsv": "ascii.ecsv"}
-    source = io.StringIO(data.decode("utf-8")) if kind == "ecsv" else io.BytesIO(data)
-    table = Table.read(source, format=formats.get(kind, kind))
+    # of a stream of text astropy would read the bytes, of a text without a line break a file
+    source = data.decode("utf-8").splitlines() if kind == "ecsv" else io.BytesIO(data)
+    options = {"use_names_over_ids": True} if kind == "votable" else {}
+    table = Table.read(source, format=formats.get(kind, kind), **options)
     columns: _Columns = {}
     for name in table.colnames:
         column = table[name]

@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import lzma
+import warnings
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
     for j, name in enumerate(table.features):
         column, unit = name_and_unit(name, ())
         columns[name] = mean[:, j]
-        if std is not None and (table.covariances is not None or name in table.errors):
+        if std is not None and (table.covariances is not None or column in table.errors):
             columns[f"{column}_std" + (f" [{unit}]" if unit else "")] = std[:, j]
     if table.values is not None:
         columns[label] = table.values
@@ -156,7 +157,10 @@ def _as_astropy(
         return text.getvalue().encode("utf-8")
     stream = io.BytesIO()
     options = {"tabledata_format": "binary2"} if kind == "votable" else {}
-    table.write(stream, format=kind, **options)
+    with warnings.catch_warnings():
+        # names that are no identifiers get one beside them
+        warnings.simplefilter("ignore")
+        table.write(stream, format=kind, **options)
     return stream.getvalue()
 
 
@@ -222,8 +226,6 @@ def _compressed(content: bytes, path: str | os.PathLike[str]) -> bytes:
             import pyarrow as pa
         except ImportError as error:
             raise missing_package("pyarrow", "zstd compression") from error
-        stream = io.BytesIO()
-        with pa.CompressedOutputStream(stream, "zstd") as out:
-            out.write(content)
-        return stream.getvalue()
+        packed: bytes = pa.compress(content, codec="zstd", asbytes=True)
+        return packed
     return content
