@@ -94,11 +94,11 @@ def meaning_of_errors(truth: EmpiricalBayes | None) -> str:
 
 
 def load(path: str) -> tuple[Any, list[str]]:
-    """Read a model and the names of its features."""
+    """Read a model and the names of its features, which are 1, 2, ... where it knows none."""
     model = load_model(path)
     inner = model.estimator_ if isinstance(model, UncertainCalibratedClassifier) else model
     first = inner[0] if isinstance(inner, Pipeline) else inner
     names = getattr(first, "feature_names_in_", None)
     if names is None:
-        raise ValueError(f"{path} has no feature names: fit on a table or a data frame first")
+        names = range(1, first.n_features_in_ + 1)
     return model, [str(name) for name in names]

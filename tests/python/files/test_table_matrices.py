@@ -183,7 +183,7 @@ def test_archives_that_are_none_are_refused(tmp_path):
         read_table(path)
 
 
-# ---- the three files of SVM-GSU -------------------------------------------------------------------
+# ---- the three files of SVM-GSU ---------------------------------------------------------------
 
 MEANS = "doc_1 1:0.13 3:0.12\ndoc_3 1:-0.21 2:0.1 3:-0.43\ndoc_5 1:0.11 2:-0.21\n"
 LABELS = "doc_5 -1\ndoc_3 +1\ndoc_6 -1\n"

@@ -71,9 +71,11 @@ def _decisions(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
     calibrated = hasattr(model, "predict_proba")
     columns: dict[str, Any] = {"label": model.predict(X) if calibrated else machine.predict(seen)}
     columns |= _by_class("decision_value", machine, machine.decision_function(seen))
-    if not seen.covariances.certain and hasattr(machine, "decision_std"):
-        columns |= _by_class("decision_std", machine, machine.decision_std(seen))
-        columns |= _by_class("side_probability", machine, machine.side_probability(seen))
+    if not seen.covariances.certain:
+        # of kernels the decision value is no normal variable
+        for method in ("decision_std", "side_probability"):
+            if hasattr(machine, method):
+                columns |= _by_class(method, machine, getattr(machine, method)(seen))
     if calibrated:
         probabilities = model.predict_proba(X)
         two = len(machine.classes_) == 2

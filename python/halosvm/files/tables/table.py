@@ -285,6 +285,16 @@ def _from_columns(
             f"{columns.path}: which column holds the labels? Give --label; its columns are "
             f"{listing(columns.names)}"
         )
+    numbered = [str(k + 1) for k in range(len(model_features or ()))]
+    if (
+        model_features
+        and list(model_features) == numbered
+        and not set(numbered) & set(columns.names)
+    ):
+        raise TableError(
+            f"{columns.path} has columns with names, the model has no feature names; train it on a "
+            "table or a data frame"
+        )
     wanted = [name_and_unit(name, columns.names) for name in model_features or ()]
     chosen = features if model_features is None else [name for name, _ in wanted]
     roles = find_roles(
