@@ -190,10 +190,10 @@ def _pair(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _approximation(text: str) -> tuple[str, int]:
-    kind, _, count = text.partition(":")
-    if kind not in MAPS:
+    form, _, count = text.partition(":")
+    if form not in MAPS:
         raise argparse.ArgumentTypeError(f"{text!r} is not {' or '.join(MAPS)}, with :NUMBER")
-    return kind, int(at_least(1)(count or "500"))
+    return form, int(at_least(1)(count or "500"))
 
 
 def _told(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -386,5 +386,5 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
         "--folds", type=_folds, default=5, help="of cross-validation, 0 for none (default: 5)"
     )
     group.add_argument(
-        "--calibrate", choices=METHODS, help="probabilities of the classes, by this kind of curve"
+        "--calibrate", choices=METHODS, help="probabilities of the classes, by this form of curve"
     )

@@ -38,7 +38,7 @@ def test_variance_column_becomes_its_square_root(tmp_path):
     path = write(tmp_path, "a,a_var,b,b_err\n1,4,2,3\n")
     table = read_table(path)
     np.testing.assert_array_equal(table.std, [[2, 3]])
-    assert [error.kind for error in table.errors.values()] == ["variance", "std"]
+    assert [error.holds for error in table.errors.values()] == ["variance", "std"]
 
 
 def test_table_without_error_columns_has_no_standard_deviations(tmp_path):

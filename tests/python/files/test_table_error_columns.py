@@ -15,8 +15,8 @@ def write(tmp_path, text):
     return path
 
 
-def by(*patterns, kind="std", pairs=None):
-    rules = ErrorRules(tuple(map(parse_pattern, patterns)), pairs or {}, kind)
+def by(*patterns, holds="std", pairs=None):
+    rules = ErrorRules(tuple(map(parse_pattern, patterns)), pairs or {}, holds)
     return Reading(errors=rules)
 
 
@@ -71,7 +71,7 @@ def test_variances_and_inverse_variances_become_standard_deviations(
     tmp_path, name, kind, cell, std
 ):
     path = write(tmp_path, f"x,{name}\n1,{cell}\n2,{cell}\n")
-    table = read_table(path, reading=Reading(errors=ErrorRules(kind=kind)))
+    table = read_table(path, reading=Reading(errors=ErrorRules(holds=kind)))
     assert table.std.tolist() == [[std], [std]]
 
 

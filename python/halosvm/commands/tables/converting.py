@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def convert(arguments: argparse.Namespace) -> None:
     """Write what is understood of a table to a file of another format."""
-    kind = output_format(arguments.output, arguments.to, None)
+    form = output_format(arguments.output, arguments.to, None)
     require_writable(arguments.output)
     regression = arguments.task == "regression"
     # formats with a place for labels give theirs unasked
@@ -24,7 +24,7 @@ def convert(arguments: argparse.Namespace) -> None:
         values=regression,
         features=arguments.features,
     )
-    write_table(table, arguments.output, kind, arguments.label or "label")
+    write_table(table, arguments.output, form, arguments.label or "label")
     tell(
         arguments.command,
         f"{len(table.lines)} rows; {len(table.features)} features, {table.uncertain}",

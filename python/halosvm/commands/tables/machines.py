@@ -77,7 +77,7 @@ def make_machine(arguments: argparse.Namespace) -> Any:
         given.pop("gamma", None)
     for option in given:
         if option not in known:
-            those = [n for n, kind in ESTIMATORS.items() if option in kind().get_params()]
+            those = [n for n, form in ESTIMATORS.items() if option in form().get_params()]
             raise CommandError(
                 f"--{option.replace('_', '-')} is of use only with {' or '.join(those)}, not with "
                 f"{name}"
@@ -102,10 +102,10 @@ def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) 
     if arguments.scale == "standard":
         steps.append(("scale", UncertainStandardScaler(with_mean=not sparse)))
     if arguments.approximate is not None:
-        kind, count = arguments.approximate
+        form, count = arguments.approximate
         options = {} if arguments.gamma is None else {"gamma": arguments.gamma}
         steps.append(
-            ("map", MAPS[kind](n_components=count, random_state=arguments.seed, **options))
+            ("map", MAPS[form](n_components=count, random_state=arguments.seed, **options))
         )
     return Pipeline([*steps, ("machine", machine)])
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def predict(arguments: argparse.Namespace) -> None:
     """Write label, decision value and probability, or the value, of every row."""
     output = arguments.output or "-"
-    kind = output_format(output, arguments.to, "csv")
-    if kind not in WITH_COLUMNS:
+    form = output_format(output, arguments.to, "csv")
+    if form not in WITH_COLUMNS:
         raise CommandError(
-            f"predictions have columns, {kind} has none; one of {', '.join(WITH_COLUMNS)}"
+            f"predictions have columns, {form} has none; one of {', '.join(WITH_COLUMNS)}"
         )
     require_writable(output)
     model, names = load(arguments.model)
@@ -41,7 +41,7 @@ def predict(arguments: argparse.Namespace) -> None:
     predicted = (_values if is_regressor(machine_of(model)) else _decisions)(model, table.examples)
     for name in set(columns) & set(predicted):
         raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
-    write_columns(columns | predicted, output, kind)
+    write_columns(columns | predicted, output, form)
     tell(
         arguments.command,
         f"{len(table.lines)} rows; {len(names)} features, {table.uncertain}; errors: "

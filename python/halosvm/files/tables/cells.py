@@ -62,7 +62,7 @@ def numbers_of(
 
 def _refuse_missing(columns: Columns, block: Array, names: Sequence[str], roles: Roles) -> None:
     """Raise for the first row with a missing cell, or with an error that is infinite."""
-    inverse = {e.names[0] for e in roles.errors.values() if e.kind == INVERSE_VARIANCE}
+    inverse = {e.names[0] for e in roles.errors.values() if e.holds == INVERSE_VARIANCE}
     absent = np.isnan(block)
     absent |= (block == 0) & np.array([name in inverse for name in names])
     rows = np.flatnonzero(absent.any(axis=1))
@@ -82,9 +82,9 @@ def _standard_deviations(columns: Columns, error: ErrorColumn, given: Array) -> 
         given = np.abs(given).mean(axis=1, keepdims=True)
     column = given[:, 0]
     _refuse_negative(columns, error.names[0], column)
-    if error.kind == STD:
+    if error.holds == STD:
         return column
-    if error.kind == INVERSE_VARIANCE:
+    if error.holds == INVERSE_VARIANCE:
         # nothing is known of a value whose error is infinite
         column = np.divide(1.0, column, out=np.full(len(column), np.nan), where=column != 0)
     return np.sqrt(column)
@@ -106,8 +106,8 @@ def _error_factor(columns: Columns, feature: str, error: ErrorColumn) -> float:
         unit = columns.unit(name)
         if unit is None and wanted is None:
             return 1.0
-        power = 1 if error.kind == STD else 2
-        given = unit**-1 if error.kind == INVERSE_VARIANCE and unit is not None else unit
+        power = 1 if error.holds == STD else 2
+        given = unit**-1 if error.holds == INVERSE_VARIANCE and unit is not None else unit
         try:
             factors = units.error_factors(
                 (given,), (wanted,), 2, f"column {name!r}", f"column {feature!r}", power=power

@@ -39,7 +39,7 @@ def read_documents(
     labels: TextFile | None,
     covariances: TextFile | None,
     *,
-    kind: str | None,
+    form: str | None,
     features: Sequence[str] | None,
 ) -> Matrices:
     """Read documents that are in all files given, in the order of the means.
@@ -47,7 +47,7 @@ def read_documents(
     Parameters
     ----------
     means, labels, covariances : TextFile
-    kind : {"full", "diagonal", "isotropic"} or None
+    form : {"full", "diagonal", "isotropic"} or None
         None for full where an entry stands beside the diagonal, else diagonal.
     features : sequence of str or None
         Those of a model, which are called 1, 2, ...
@@ -82,7 +82,7 @@ def read_documents(
     S = None
     if covariances is not None:
         entries = [matrices[name] for name in common]
-        S = _covariances(covariances, entries, kind, X.shape[1])
+        S = _covariances(covariances, entries, form, X.shape[1])
     names = tuple(str(k + 1) for k in range(X.shape[1]))
     rows = [vectors[name][0] for name in common]
     return Matrices(names, X, S, [targets[name] for name in common if labels], rows, tuple(notes))
@@ -151,7 +151,7 @@ def _means(
 
 
 def _covariances(
-    file: TextFile, documents: Sequence[tuple[int, list[str]]], kind: str | None, d: int
+    file: TextFile, documents: Sequence[tuple[int, list[str]]], form: str | None, d: int
 ) -> Covariances:
     rows, first, second, values = [], [], [], []
     for row, (line, cells) in enumerate(documents):
@@ -168,38 +168,38 @@ def _covariances(
     lines = [line for line, _ in documents]
     _refuse_repeated(file, lines, rows, [i * d + j for i, j in zip(first, second, strict=True)])
     beside = next((k for k in range(len(rows)) if first[k] != second[k]), None)
-    if kind is None:
+    if form is None:
         if d > 1 and beside is None and set(first) == {0}:
             raise TableError(
                 f"{file.path}: no entry but 1,1; say by --covariances-are isotropic or diagonal "
                 "what it means"
             )
-        kind = "diagonal" if beside is None else "full"
+        form = "diagonal" if beside is None else "full"
     n = len(documents)
-    if kind != "full" and beside is not None:
+    if form != "full" and beside is not None:
         raise TableError(
             f"{file.path}, line {lines[rows[beside]]}: entry {first[beside] + 1},"
-            f"{second[beside] + 1} does not go with --covariances-are {kind}"
+            f"{second[beside] + 1} does not go with --covariances-are {form}"
         )
-    if kind == "isotropic" and any(first):
+    if form == "isotropic" and any(first):
         k = next(k for k in range(len(first)) if first[k])
         raise TableError(
             f"{file.path}, line {lines[rows[k]]}: entry {first[k] + 1},{first[k] + 1} does not go "
             "with --covariances-are isotropic, which has 1,1 alone"
         )
-    if kind == "full" and n * d * d > 100 * len(values) + 10**8:
+    if form == "full" and n * d * d > 100 * len(values) + 10**8:
         raise TableError(
             f"{file.path}: full covariances of {n} documents with {d} features would take "
             f"{8e-9 * n * d * d:.0f} GB; --covariances-are diagonal needs entries i,i alone"
         )
     try:
-        if kind == "full":
+        if form == "full":
             matrices = np.zeros((n, d, d))
             matrices[rows, first, second] = values
             return Covariances.full(matrices, argument=file.path)
         variances = np.zeros((n, d))
         variances[rows, first] = values
-        if kind == "isotropic":
+        if form == "isotropic":
             return Covariances.isotropic(variances[:, 0].copy(), d, argument=file.path)
         return Covariances.diagonal(variances, argument=file.path)
     except ValueError as error:

@@ -22,12 +22,12 @@ KINDS = (STD, VARIANCE, INVERSE_VARIANCE)
 class Pattern(NamedTuple):
     """How the name of an error column, or of an upper and a lower one, follows from a feature's.
 
-    `feature` and `columns` hold {} for the same text; `kind` is None where the name does not say
+    `feature` and `columns` hold {} for the same text; `holds` is None where the name does not say
     whether the numbers are variances.
     """
 
     columns: tuple[str, ...]
-    kind: str | None = None
+    holds: str | None = None
     feature: str = "{}"
 
     def columns_of(self, name: str) -> tuple[str, ...]:
@@ -71,20 +71,20 @@ class ErrorRules:
         The first that a feature has the columns of holds; more than one that overlap is an error.
     pairs : mapping of str to tuple of str
         The error column of a feature, or its upper and lower one, beside the patterns.
-    kind : {"std", "variance", "inverse-variance"}
+    holds : {"std", "variance", "inverse-variance"}
         What numbers are whose column does not say it in its name.
     """
 
     patterns: Sequence[Pattern] = PATTERNS
     pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    kind: str = STD
+    holds: str = STD
 
 
 class ErrorColumn(NamedTuple):
     """The column that holds the errors of a feature, or those of its upper and lower ones."""
 
     names: tuple[str, ...]
-    kind: str
+    holds: str
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def parse_pattern(text: str) -> Pattern:
         raise ValueError(f"{text!r} is no pattern such as _err, e_ or MAG_{{}}=MAGERR_{{}}")
     if found and feature.count("{}") != 1:
         raise ValueError(f"{text!r}: the name of the feature needs one {{}}")
-    known = {pattern.columns: pattern.kind for pattern in PATTERNS}
+    known = {pattern.columns: pattern.holds for pattern in PATTERNS}
     return Pattern(tuple(parts), known.get(tuple(parts)), feature if found else "{}")
 
 
@@ -182,14 +182,14 @@ def _find_errors(
         if not name:
             continue
         if name in rules.pairs:
-            errors[name] = ErrorColumn(rules.pairs[name], rules.kind)
+            errors[name] = ErrorColumn(rules.pairs[name], rules.holds)
             continue
         for pattern in rules.patterns:
             columns = pattern.columns_of(name)
             if not columns or name in columns or not free.issuperset(columns):
                 continue
             if name not in errors:
-                errors[name] = ErrorColumn(columns, pattern.kind or rules.kind)
+                errors[name] = ErrorColumn(columns, pattern.holds or rules.holds)
             elif not set(columns) & set(errors[name].names):
                 raise TableError(
                     f"{path}: column {name!r} has two error columns, {errors[name].names[0]!r} "

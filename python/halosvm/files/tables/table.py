@@ -192,37 +192,37 @@ def read_table(
     """
     name, data = shown(path), read_bytes(path)
     three = reading.labels is not None or reading.covariances is not None
-    kind = reading.format or ("svm-gsu" if three else None) or format_of(path)
-    if kind is None or str(path) == "-":
-        kind = kind or format_by_content(data)
-    if three and kind != "svm-gsu":
-        raise TableError(f"--labels and --covariances belong to svm-gsu, {name} is {kind}")
-    if kind in ("svmlight", "npz", "svm-gsu"):
-        matrices = _matrices(kind, name, data, model_features, reading)
+    form = reading.format or ("svm-gsu" if three else None) or format_of(path)
+    if form is None or str(path) == "-":
+        form = form or format_by_content(data)
+    if three and form != "svm-gsu":
+        raise TableError(f"--labels and --covariances belong to svm-gsu, {name} is {form}")
+    if form in ("svmlight", "npz", "svm-gsu"):
+        matrices = _matrices(form, name, data, model_features, reading)
         return _from_matrices(name, matrices, label, target, features, [*drop, *keep])
     columns: Columns = (
         TextColumns(name, data, reading.dialect)
-        if kind == "csv"
-        else TypedColumns(name, data, kind)
+        if form == "csv"
+        else TypedColumns(name, data, form)
     )
     return _from_columns(columns, label, target, features, model_features, drop, keep, reading)
 
 
 def _matrices(
-    kind: str, name: str, data: bytes, features: Sequence[str] | None, reading: Reading
+    form: str, name: str, data: bytes, features: Sequence[str] | None, reading: Reading
 ) -> Matrices:
     if reading.missing != "error" or reading.sentinels:
         raise TableError(f"{name}: --missing and --sentinel are for tables with columns")
-    if kind == "svmlight":
+    if form == "svmlight":
         return read_svmlight(name, data, features)
-    if kind == "npz":
+    if form == "npz":
         return read_npz(name, data)
     labels, covariances = (
         None if path is None else TextFile(shown(path), read_bytes(path))
         for path in (reading.labels, reading.covariances)
     )
     return read_documents(
-        TextFile(name, data), labels, covariances, kind=reading.covariance_kind, features=features
+        TextFile(name, data), labels, covariances, form=reading.covariance_kind, features=features
     )
 
 

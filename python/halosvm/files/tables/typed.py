@@ -46,21 +46,21 @@ class TypedColumns:
 
     unit_of_rows = "row"
 
-    def __init__(self, path: str, data: bytes, kind: str) -> None:
+    def __init__(self, path: str, data: bytes, form: str) -> None:
         self.path = path
         self.notes: list[str] = []
-        load = _load_arrow if kind in BY_PYARROW else _load_astropy
+        load = _load_arrow if form in BY_PYARROW else _load_astropy
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                self._columns, n_rows = load(data, kind)
+                self._columns, n_rows = load(data, form)
         except ImportError as error:
-            package = "pyarrow" if kind in BY_PYARROW else "astropy"
-            raise missing_package(package, f"{_NAMES[kind]} ({path})") from error
+            package = "pyarrow" if form in BY_PYARROW else "astropy"
+            raise missing_package(package, f"{_NAMES[form]} ({path})") from error
         # what a damaged file makes of the readers is of all kinds
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise TableError(f"{path} is not a readable {_NAMES[kind]} table: {reason}") from error
+            raise TableError(f"{path} is not a readable {_NAMES[form]} table: {reason}") from error
         self.notes += [" ".join(str(each.message).split()) for each in said[:3]]
         self.names = list(self._columns)
         self.lines = np.arange(1, n_rows + 1)
@@ -113,10 +113,10 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _load_arrow(data: bytes, kind: str) -> tuple[_Columns, int]:
+def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
     import pandas as pd
 
-    read = pd.read_parquet if kind == "parquet" else pd.read_feather
+    read = pd.read_parquet if form == "parquet" else pd.read_feather
     frame = read(io.BytesIO(data))
     columns: _Columns = {}
     for name in frame.columns:
@@ -132,14 +132,14 @@ def _load_arrow(data: bytes, kind: str) -> tuple[_Columns, int]:
     return columns, len(frame)
 
 
-def _load_astropy(data: bytes, kind: str) -> tuple[_Columns, int]:
+def _load_astropy(data: bytes, form: str) -> tuple[_Columns, int]:
     from astropy.table import Table  # type: ignore[import-untyped, unused-ignore]
 
     formats = {"ecsv": "ascii.ecsv"}
     # of a stream of text astropy would read the bytes, of a text without a line break a file
-    source = data.decode("utf-8").splitlines() if kind == "ecsv" else io.BytesIO(data)
-    options = {"use_names_over_ids": True} if kind == "votable" else {}
-    table = Table.read(source, format=formats.get(kind, kind), **options)
+    source = data.decode("utf-8").splitlines() if form == "ecsv" else io.BytesIO(data)
+    options = {"use_names_over_ids": True} if form == "votable" else {}
+    table = Table.read(source, format=formats.get(form, form), **options)
     columns: _Columns = {}
     for name in table.colnames:
         column = table[name]

@@ -47,7 +47,7 @@ def output_format(path: str | os.PathLike[str], given: str | None, default: str 
 
 
 def write_columns(
-    columns: Mapping[str, npt.NDArray[Any]], path: str | os.PathLike[str], kind: str
+    columns: Mapping[str, npt.NDArray[Any]], path: str | os.PathLike[str], form: str
 ) -> None:
     """Write columns of numbers or text, with units that stand in brackets behind their names.
 
@@ -56,40 +56,40 @@ def write_columns(
     columns : mapping of str to ndarray
     path : path-like
         A file, or - for standard output; its ending says how to compress, and parts .tsv from .csv.
-    kind : str
+    form : str
         One of the formats with columns.
     """
-    if kind not in WITH_COLUMNS:
-        raise ValueError(f"{kind} has no columns with names; use one of {', '.join(WITH_COLUMNS)}")
+    if form not in WITH_COLUMNS:
+        raise ValueError(f"{form} has no columns with names; use one of {', '.join(WITH_COLUMNS)}")
     writers = {"csv": _as_csv, "parquet": _as_arrow, "feather": _as_arrow}
     try:
-        content = writers.get(kind, _as_astropy)(columns, path, kind)
+        content = writers.get(form, _as_astropy)(columns, path, form)
     except ImportError as error:
-        package = "pyarrow" if kind in BY_PYARROW else "astropy"
-        raise missing_package(package, f"writing {kind}") from error
+        package = "pyarrow" if form in BY_PYARROW else "astropy"
+        raise missing_package(package, f"writing {form}") from error
     write_bytes(path, _compressed(content, path))
 
 
-def write_table(table: Table, path: str | os.PathLike[str], kind: str, label: str) -> None:
+def write_table(table: Table, path: str | os.PathLike[str], form: str, label: str) -> None:
     """Write the examples of a table with their errors, and its labels or values.
 
     Parameters
     ----------
     table : Table
     path : path-like
-    kind : str
+    form : str
         One of the formats but svm-gsu; errors of a format that has none for them are refused.
     label : str
         What the column of labels or values is to be called.
     """
-    if kind in WITH_COLUMNS:
-        write_columns(_columns(table, label), path, kind)
-    elif kind == "npz":
+    if form in WITH_COLUMNS:
+        write_columns(_columns(table, label), path, form)
+    elif form == "npz":
         write_bytes(path, _as_npz(table))
-    elif kind == "svmlight":
+    elif form == "svmlight":
         write_bytes(path, _compressed(_as_svmlight(table), path))
     else:
-        raise ValueError(f"{kind} is read and not written; use npz for any covariances")
+        raise ValueError(f"{form} is read and not written; use npz for any covariances")
 
 
 def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
@@ -132,17 +132,17 @@ def _as_csv(
 
 
 def _as_arrow(
-    columns: Mapping[str, npt.NDArray[Any]], _path: str | os.PathLike[str], kind: str
+    columns: Mapping[str, npt.NDArray[Any]], _path: str | os.PathLike[str], form: str
 ) -> bytes:
     import pandas as pd
 
     frame, stream = pd.DataFrame(dict(columns)), io.BytesIO()
-    (frame.to_parquet if kind == "parquet" else frame.to_feather)(stream)
+    (frame.to_parquet if form == "parquet" else frame.to_feather)(stream)
     return stream.getvalue()
 
 
 def _as_astropy(
-    columns: Mapping[str, npt.NDArray[Any]], _path: str | os.PathLike[str], kind: str
+    columns: Mapping[str, npt.NDArray[Any]], _path: str | os.PathLike[str], form: str
 ) -> bytes:
     from astropy.table import Table as AstropyTable  # type: ignore[import-untyped, unused-ignore]
 
@@ -151,16 +151,16 @@ def _as_astropy(
         column, unit = name_and_unit(name, ())
         table[column] = values.astype(np.str_) if values.dtype.kind == "O" else values
         table[column].unit = unit
-    if kind == "ecsv":
+    if form == "ecsv":
         text = io.StringIO()
         table.write(text, format="ascii.ecsv")
         return text.getvalue().encode("utf-8")
     stream = io.BytesIO()
-    options = {"tabledata_format": "binary2"} if kind == "votable" else {}
+    options = {"tabledata_format": "binary2"} if form == "votable" else {}
     with warnings.catch_warnings():
         # names that are no identifiers get one beside them
         warnings.simplefilter("ignore")
-        table.write(stream, format=kind, **options)
+        table.write(stream, format=form, **options)
     return stream.getvalue()
 
 
