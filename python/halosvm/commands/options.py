@@ -97,7 +97,7 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
     _add_train(add("train", train, "fit a model to a table with labels or values"))
 
     sub = add("predict", predict, "tell labels or values of the rows of a table")
-    sub.add_argument("model", help="file that train wrote, or - for standard input")
+    sub.add_argument("model", help="file that train wrote")
     _add_table(sub)
     _add_columns(sub, features=False)
     _add_output(sub, None, "default: standard output, as CSV")

@@ -3,6 +3,8 @@
 import csv
 import io
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -247,6 +249,41 @@ def test_help_has_examples_and_exit_statuses(capsys, command):
     out = capsys.readouterr().out
     assert "examples:\n  halosvm " in out
     assert "exit status: 0; 1 for" in out
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "command_line.md"
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
+def test_documented_commands_run_and_documented_options_exist(tmp_path, capsys, monkeypatch):
+    text = DOCS.read_text(encoding="utf-8")
+    commands = [line for line in text.splitlines() if line.startswith("    halosvm ")]
+    (tmp_path / "toy_svmgsu").symlink_to(TOY)
+    monkeypatch.chdir(tmp_path)
+    ran = [shlex.split(line)[1:] for line in commands if "toy" in line]
+    assert [arguments[0] for arguments in ran] == ["train", "predict", "evaluate"]
+    for arguments in ran:
+        status, out, _ = run(capsys, *arguments)
+        assert status == 0
+        if arguments[0] == "train":
+            assert "objective      0.0001598877" in out
+    known = ""
+    for command in ("train", "predict", "evaluate", "convert"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        known += capsys.readouterr().out
+    options = set(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", text)) - {"--help"}
+    assert len(options) > 30
+    assert {option for option in options if not re.search(rf"{option}(?![\w-])", known)} == set()
+
+
+def test_progress_is_told_on_a_terminal_alone(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("x,kind\n" + "".join(f"{k},{'ab'[k % 2]}\n" for k in range(12)))
+    common = ["train", path, "--label", "kind", "--folds", 2, "--output", tmp_path / "m.json"]
+    assert run(capsys, *common)[2] == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert "trying 9 values of C on 2 folds\n" in run(capsys, *common)[2]
 
 
 def test_readers_of_tables_are_imported_where_tables_are_read_alone():

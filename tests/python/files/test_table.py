@@ -240,3 +240,10 @@ def test_values_are_variances_where_the_suffix_says_so(tmp_path):
     path.write_text("y,a,y_var\n1.5,2,4\n")
     table = read_table(path, target="y")
     assert (table.values_std.tolist(), table.std) == ([2.0], None)
+
+
+def test_numbers_whose_squares_overflow_are_read_and_are_no_examples(tmp_path):
+    table = read_table(write(tmp_path, "a,b\n1,2\n3,-1e200\n"))
+    assert table.mean[1, 1] == -1e200
+    with pytest.raises(TableError, match=r"line 3, column 'b': -1e\+200 is larger than 1e\+150"):
+        _ = table.examples

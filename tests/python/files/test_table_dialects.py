@@ -59,6 +59,13 @@ def test_decimal_comma_is_read_and_asked_for(tmp_path, separator):
         read(path)
 
 
+def test_decimal_comma_separates_nothing(tmp_path):
+    path = write(tmp_path, "a,b;kind\n1,5;x\n2,5;y\n")
+    assert read(path, decimal=",").mean.tolist() == [[1.5], [2.5]]
+    with pytest.raises(TableError, match="',' cannot be separator and decimal point"):
+        read(path, decimal=",", separator=",")
+
+
 def test_decimal_comma_is_exact_and_takes_no_point(tmp_path):
     rng = np.random.default_rng(5)
     values = rng.normal(size=(60, 2)) * 10.0 ** rng.integers(-300, 300, size=(60, 2))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from halosvm.checks.frames import Labels
+from halosvm.checks.reading import LARGEST
 from halosvm.files.tables.cells import (
     complete_rows,
     convert,
@@ -131,6 +132,7 @@ class Table:
     def examples(self) -> Gaussians:
         """The rows as Gaussians, those with missing values for `EmpiricalBayes` alone."""
         names = np.array(self.features, dtype=object)
+        self._refuse_too_large()
         try:
             if not hasattr(self.mean, "toarray") and np.isnan(self.mean).any():
                 return with_errors(self.mean, self.std, None, Labels(names), None)
@@ -138,6 +140,17 @@ class Table:
         except (ValueError, TypeError) as error:
             raise TableError(f"{self.path}: {error} (rows from 0)") from error
         return X.replaced(feature_names=names)
+
+    def _refuse_too_large(self) -> None:
+        if hasattr(self.mean, "toarray"):
+            return
+        row, column = np.unravel_index(int(np.argmax(np.abs(self.mean) > LARGEST)), self.mean.shape)
+        value = self.mean[row, column]
+        if np.abs(value) > LARGEST:
+            raise TableError(
+                f"{self.place(int(row))}, column {self.features[column]!r}: {value:g} is larger "
+                f"than {LARGEST:g}, whose square overflows; take another unit"
+            )
 
     @property
     def uncertain(self) -> str:

@@ -73,6 +73,8 @@ class TextColumns:
         self.path = path
         self.notes: list[str] = []
         self._decimal = dialect.decimal
+        if dialect.separator == dialect.decimal:
+            raise TableError(f"{path}: {dialect.decimal!r} cannot be separator and decimal point")
         lines = _decoded(path, data, dialect.encoding).split("\n")
         header, first, separator = _find_header(path, lines, dialect)
         self._separator = separator
@@ -231,19 +233,19 @@ def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[st
         raise TableError(f"{path} is empty: a header line with column names is needed")
     first = full[0]
     if not dialect.header:
-        separator = dialect.separator or _separator_of(lines[first], lines[first])
+        separator = _separator_of(lines[first], lines[first], dialect)
         row = _cells(path, lines, first, separator)[0]
         return [str(k + 1) for k in range(len(row))], first, separator
     above = [k for k in comments if k < first]
     if above:
         comment = lines[above[-1]].lstrip("#").strip(" ")
-        separator = dialect.separator or _separator_of(comment, lines[first])
+        separator = _separator_of(comment, lines[first], dialect)
         names, _ = _cells(path, [comment], 0, separator)
         row, _ = _cells(path, lines, first, separator)
         if len(names) == len(row) and _are_names(names) and not _are_names(row):
             return _unique(path, names), first, separator
     following = lines[full[1]] if len(full) > 1 else lines[first]
-    separator = dialect.separator or _separator_of(lines[first], following)
+    separator = _separator_of(lines[first], following, dialect)
     names, below = _cells(path, lines, first, separator)
     for name in names:
         value = _number(name, dialect.decimal)
@@ -268,8 +270,10 @@ def _unique(path: str, names: list[str]) -> list[str]:
     return names
 
 
-def _separator_of(header: str, row: str) -> str:
-    """Return the separator that makes most cells of both lines, or of the first alone."""
+def _separator_of(header: str, row: str, dialect: Dialect) -> str:
+    """Return the separator that is given, or makes most cells of both lines, or of the first."""
+    if dialect.separator is not None:
+        return dialect.separator
 
     def cells(line: str, separator: str) -> int:
         if separator == " ":
@@ -280,7 +284,7 @@ def _separator_of(header: str, row: str) -> str:
         except csv.Error:  # a cell as long as a wide header, which the right one cuts
             return 1
 
-    characters = SEPARATORS[:-1]
+    characters = [s for s in SEPARATORS[:-1] if s != dialect.decimal]
     counts = {s: cells(header, s) for s in characters}
     both = [s for s in characters if counts[s] > 1 and cells(row, s) == counts[s]]
     if both:
