@@ -2,10 +2,12 @@
 
 import csv
 import gzip
+import shlex
 
 import numpy as np
 import pytest
 
+from halosvm.commands.options import names
 from halosvm.files.tables.roles import ErrorRules, parse_pattern
 from halosvm.files.tables.table import Reading, read_table
 from halosvm.files.tables.trouble import TableError, listing
@@ -171,6 +173,18 @@ def test_two_error_columns_for_one_feature_are_rejected(tmp_path):
     path = write(tmp_path, "a,a_std,a_var\n1,2,3\n")
     with pytest.raises(TableError, match="'a' has two error columns, 'a_std' and 'a_var'"):
         read_table(path)
+
+
+@pytest.mark.parametrize("name", ["a", "flux (J, H)", 'say "x"', "it's"])
+def test_advice_can_be_pasted_into_a_shell(tmp_path, name):
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[name, "b"], ["much", "1"]])
+    with pytest.raises(TableError, match="is not a number; leave the column out") as caught:
+        read_table(tmp_path / "t.csv")
+    advice = str(caught.value).split("leave the column out by ")[1].split(", or choose")[0]
+    option, value = shlex.split(advice)
+    assert option == "--drop"
+    assert read_table(tmp_path / "t.csv", drop=names(value)).features == ("b",)
 
 
 def test_missing_label_is_told_with_its_line(tmp_path):

@@ -74,7 +74,7 @@ def classification(table: Table, column: str | None) -> Task:
     counts = Counter(table.labels)
     if len(counts) < 2:
         where = "the label" if column is None else f"column {column!r}"
-        raise TableError(f"{where} holds one class only: {table.labels[0]!r}")
+        raise TableError(f"{table.path}: {where} holds one class only: {table.labels[0]!r}")
     return Task(
         parse_labels(table.labels),
         {},

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from halosvm.files.tables.trouble import TableError, counted, listing
+from halosvm.files.tables.trouble import TableError, as_option, counted, listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -224,7 +224,8 @@ def _look_alikes(chosen: Sequence[str], known: set[str], rules: ErrorRules) -> I
     for name, owner in told[:5]:
         yield (
             f"column {name!r} looks like the errors of {owner!r} and is taken as a feature; use "
-            f"it by --error {owner}={name}, or leave it out by --drop {name}"
+            f"it by --error {as_option(name, f'{owner}=')}, or leave it out by --drop "
+            f"{as_option(name)}"
         )
     if len(told) > 5:
         yield f"{counted(len(told) - 5, 'more column')} like that taken as features"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm.files.tables.trouble import TableError, counted
+from halosvm.files.tables.trouble import TableError, as_option, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -337,4 +337,4 @@ def _number(cell: str, decimal: str = ".") -> float | None:
 def _advice(cell: str, name: str) -> str:
     if _number(cell, ",") is not None:
         return "; where a comma is the decimal point, give --decimal ,"
-    return f"; leave the column out by --drop {name}, or choose --features"
+    return f"; leave the column out by --drop {as_option(name)}, or choose --features"

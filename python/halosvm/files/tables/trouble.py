@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,3 +28,10 @@ def listing(names: Sequence[str], most: int = 12) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is not one."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def as_option(name: str, before: str = "") -> str:
+    """Return a name of a column as an option of the command line takes it in a shell."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([name])
+    return shlex.quote(before + text.getvalue())

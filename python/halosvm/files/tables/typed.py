@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm.files.tables.opening import missing_package
-from halosvm.files.tables.trouble import TableError
+from halosvm.files.tables.trouble import TableError, as_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ class TypedColumns:
                 holds = "text or other things" if values.ndim == 1 else "more numbers in each row"
                 raise TableError(
                     f"{self.path}: column {name!r} holds {holds}, not one number in each row; "
-                    f"leave it out by --drop {name}, or choose --features"
+                    f"leave it out by --drop {as_option(name)}, or choose --features"
                 )
             block[:, j] = values
             block[missing, j] = np.nan
