@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 import zipfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -162,7 +163,9 @@ def _array(path: str, name: str, data: bytes) -> npt.NDArray[Any]:
     }
     if version not in readers:
         raise TableError(f"{path}: {name} is of version {version} of the format, not (1, 0)")
-    shape, fortran, dtype = readers[version](stream)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of archives that Python 2 wrote, which read as others do
+        shape, fortran, dtype = readers[version](stream)
     if dtype.hasobject:
         raise TableError(f"{path}: {name} holds Python objects; numbers or text are needed")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
