@@ -291,3 +291,22 @@ def test_readers_of_tables_are_imported_where_tables_are_read_alone():
     code = "import sys; sys.modules |= dict.fromkeys(['pandas', 'pyarrow', 'astropy']); import "
     done = subprocess.run([sys.executable, "-c", code + "halosvm.commands.cli"], check=False)
     assert done.returncode == 0
+
+
+def test_predictions_refuse_what_they_cannot_do(tmp_path, capsys):
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("x,label\n" + "".join(f"{k},{'ab'[k > 5]}\n" for k in range(12)))
+    train = ["train", path, "--label", "label", "--C", 1, "--output", model]
+    assert run(capsys, *train)[0] == 0
+    status, _, err = run(capsys, "predict", model, path, "--missing", "impute")
+    assert status == 2
+    assert "was trained without --errors measurement and knows no population" in err
+    status, _, err = run(capsys, "predict", model, path, "--keep", "label")
+    assert status == 2
+    assert "--keep label: the predictions have a column 'label' of their own" in err
+    status, _, err = run(capsys, "predict", model, path, "--output", tmp_path / "p.npz")
+    assert status == 2
+    assert "predictions have columns, npz has none" in err
+    status, _, err = run(capsys, "train", path, "--C", 1, "--output", model)
+    assert status == 2
+    assert "which column holds the labels? Give --label; its columns are 'x', 'label'" in err
