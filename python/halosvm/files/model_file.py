@@ -8,11 +8,11 @@ saved one predicted. Loading one runs no code from it: names of classes are thos
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
 from halosvm.checks.parameters import require_choice
+from halosvm.files.atomic import write_bytes
 from halosvm.files.json_tree import Node, parse, written
 from halosvm.files.records import estimator_from, record_of
 from halosvm.files.saved_estimators import LINEAR
@@ -51,6 +51,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
         `FrozenEstimator` of such; and, as steps or within `Propagate`, those transformers of
         scikit-learn that are numbers once they are fitted, as `StandardScaler` and `PCA`.
     path : path-like
+        A file, or "-" for standard output.
     format : {"halosvm", "svm-gsu"}, default="halosvm"
         "svm-gsu" is the text that the public tool of this name reads, of linear classifiers of the
         labels -1 and 1, also calibrated with method="sigmoid".
@@ -80,13 +81,13 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
     """
     require_choice(format, "format", FORMATS)
     if format == "svm-gsu":
-        _write_atomically(Path(path), svmgsu_text(estimator))
+        write_bytes(path, svmgsu_text(estimator).encode())
         return
     record = record_of(estimator)
     linear = record["estimator"] in LINEAR and "coef" in record and "stream" not in record
     version = LINEAR_MACHINE if linear else ANY_ESTIMATOR
     document = {"format": FORMAT, "format_version": version, **record}
-    _write_atomically(Path(path), written(document))
+    write_bytes(path, written(document).encode())
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -164,18 +165,3 @@ def _pipeline_of(record: Node) -> Node:
     names = ("empiricalbayes", str(second.get("estimator")).lower())
     steps = [{"name": name} | each for name, each in zip(names, (first, second), strict=True)]
     return Node({"estimator": "Pipeline", "parameters": {}, "steps": steps}, "")
-
-
-def _write_atomically(path: Path, content: str) -> None:
-    """Write beside the target, then rename: the rename replaces the old file in one step."""
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with beside.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

@@ -1,59 +1,84 @@
 """Models of tables: trained on standardised features, kept and applied in the table's units.
 
-In:  tables, pipelines that were trained on them, model files.
-Out: examples as the machine takes them; machines and populations in the table's units.
+In:  pipelines of a population, scales, a map and a machine, trained on tables; model files.
+Out: the same with scales absorbed where the machine is linear; examples as the machine takes them.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from halosvm.files.model_file import LinearMachine, load_model
-from halosvm.gaussians.gaussians import Gaussians
+from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
+from halosvm.files.model_file import load_model
+from halosvm.linear.safe_svc import SafeSVC
+from halosvm.linear.svc import UncertainSVC
+from halosvm.linear.svr import UncertainSVR
+from halosvm.linear.total import TotalSVC
 from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from halosvm.files.table import Table
+    from halosvm.gaussians.gaussians import Gaussians
+
+_LINEAR = (UncertainSVC, UncertainSVR, SafeSVC, TotalSVC)
 
 
-def in_table_units(pipeline: Pipeline, names: Sequence[str]) -> LinearMachine:
-    """Return the machine of a pipeline for features that are not standardised."""
-    model: LinearMachine = copy.deepcopy(pipeline.named_steps["machine"])
-    scaling = pipeline.named_steps["scale"]
-    if isinstance(scaling, UncertainStandardScaler):
-        model.coef_ = model.coef_ / scaling.scale_
-        model.intercept_ = model.intercept_ - model.coef_ @ scaling.mean_
-    model.feature_names_in_ = np.array(names, dtype=object)
-    return model
+def in_table_units(model: Any, names: Sequence[str]) -> Any:
+    """Return a model for features that are not standardised, with their names."""
+    if isinstance(model, UncertainCalibratedClassifier):
+        calibrated = copy.copy(model)
+        calibrated.estimator_ = in_table_units(model.estimator_, names)
+        return calibrated
+    steps = [step for _, step in model.steps if step != "passthrough"]
+    own = (EmpiricalBayes, UncertainStandardScaler)
+    straight = all(isinstance(step, own) for step in steps[:-1])
+    if straight and isinstance(steps[-1], _LINEAR) and hasattr(steps[-1], "coef_"):
+        machine = copy.deepcopy(steps[-1])
+        before = [step for step in steps[:-1] if isinstance(step, EmpiricalBayes)]
+        for step in steps[:-1]:
+            if isinstance(step, UncertainStandardScaler):
+                machine.coef_ = machine.coef_ / step.scale_
+                if step.with_mean:
+                    machine.intercept_ = machine.intercept_ - machine.coef_ @ step.mean_
+        steps = [*before, machine]
+        machine.feature_names_in_ = np.array(names, dtype=object)
+    steps[0].feature_names_in_ = np.array(names, dtype=object)
+    return steps[0] if len(steps) == 1 else make_pipeline(*steps)
 
 
-def population_in_table_units(pipeline: Pipeline, names: Sequence[str]) -> EmpiricalBayes:
-    """Return the population of a pipeline for features that are not standardised."""
-    truth: EmpiricalBayes = copy.deepcopy(pipeline.named_steps["truth"])
-    scaling = pipeline.named_steps["scale"]
-    if isinstance(scaling, UncertainStandardScaler):
-        truth.means_ = scaling.inverse_transform(truth.means_)
-        truth.covariances_ = truth.covariances_.mapped(np.diag(scaling.scale_))
-    truth.feature_names_in_ = np.array(names, dtype=object)
-    return truth
+def machine_of(model: Any) -> Any:
+    """Return the machine at the end of a model."""
+    if isinstance(model, UncertainCalibratedClassifier):
+        return machine_of(model.estimator_)
+    return model[-1] if isinstance(model, Pipeline) else model
 
 
-def true_values(truth: EmpiricalBayes | None, table: Table) -> Gaussians:
-    """Return what is known of the rows of a table, under the population that the model holds.
+def population_of(model: Any) -> EmpiricalBayes | None:
+    """Return the population of true values that a model holds, None for none."""
+    if isinstance(model, UncertainCalibratedClassifier):
+        return population_of(model.estimator_)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
+    return next((step for step in steps if isinstance(step, EmpiricalBayes)), None)
 
-    With its spread, also where the model was fitted to means alone.
+
+def as_the_machine_sees(model: Any, X: Gaussians) -> Gaussians:
+    """Return the examples before the last step of a model.
+
+    What is known of true values comes with its spread, also where the model was fitted to means
+    alone.
     """
-    X = gaussians_of(table)
-    if truth is None:
-        return X
-    posterior: Gaussians = copy.copy(truth).set_params(output="gaussian").transform(X)
-    return posterior
+    if isinstance(model, UncertainCalibratedClassifier):
+        return as_the_machine_sees(model.estimator_, X)
+    if isinstance(model, Pipeline):
+        for _, step in model.steps[:-1]:
+            whole = isinstance(step, EmpiricalBayes)
+            X = (copy.copy(step).set_params(output="gaussian") if whole else step).transform(X)
+    return X
 
 
 def meaning_of_errors(truth: EmpiricalBayes | None) -> str:
@@ -68,18 +93,12 @@ def meaning_of_errors(truth: EmpiricalBayes | None) -> str:
     )
 
 
-def gaussians_of(table: Table) -> Gaussians:
-    """Return the rows of a table."""
-    return Gaussians(table.mean) if table.std is None else Gaussians(table.mean, std=table.std)
-
-
-def load(path: str) -> tuple[EmpiricalBayes | None, LinearMachine, list[str]]:
-    """Read a model, the population before it, and the names of its features."""
-    truth, model = None, load_model(path)
-    first = model[0] if isinstance(model, Pipeline) else model
+def load(path: str) -> tuple[Any, list[str]]:
+    """Read a model and the names of its features, which are 1, 2, ... where it knows none."""
+    model = load_model(path)
+    inner = model.estimator_ if isinstance(model, UncertainCalibratedClassifier) else model
+    first = inner[0] if isinstance(inner, Pipeline) else inner
     names = getattr(first, "feature_names_in_", None)
-    if isinstance(model, Pipeline):
-        truth, model = model[0], model[1]
     if names is None:
-        raise ValueError(f"{path} has no feature names: fit on a table or a data frame first")
-    return truth, model, [str(name) for name in names]
+        names = range(1, first.n_features_in_ + 1)
+    return model, [str(name) for name in names]

@@ -175,7 +175,7 @@ def test_only_chosen_measures_run_and_a_plot_that_is_not_drawn_is_not_promised(t
 
 
 def test_missing_folder_is_reported_before_the_work(tmp_path, capsys):
-    assert main(["bench", "--output", str(tmp_path / "nowhere" / "out")]) == 2
+    assert main(["bench", "--output", str(tmp_path / "nowhere" / "out")]) == 1
     assert "nowhere" in capsys.readouterr().err
 
 

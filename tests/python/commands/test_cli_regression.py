@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
-from halosvm import EmpiricalBayes, Gaussians, UncertainSVR, load_model
+from halosvm import EmpiricalBayes, Gaussians, UncertainStandardScaler, UncertainSVR, load_model
 from halosvm.commands.cli import main
 from halosvm.commands.tables.tasks import C_GRID
 
@@ -127,7 +127,7 @@ def test_variances_of_the_values_equal_squared_standard_deviations(tmp_path, cap
     X, errors, y, noise = measured
     one, *_ = train(capsys, write(tmp_path / "s.csv", X, errors, y, noise), "--C", 1)
     variances = write(tmp_path / "v.csv", X, errors**2, y, noise**2, suffix="_var")
-    other, *_ = train(capsys, variances, "--C", 1, "--variance-suffix", "_var")
+    other, *_ = train(capsys, variances, "--C", 1, "--errors-in", "_var")
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6)
 
 
@@ -138,7 +138,7 @@ def test_predictions_are_values_and_their_spread_from_the_errors_of_features(
     _, path, _ = train(capsys, table, "--C", 1)
     status, out, err = run(capsys, "predict", path, table)
     assert status == 0
-    assert "80 rows; 2 of 3 features have an error column" in err
+    assert "80 rows; 3 features, 2 of them with an error column" in err
     rows = list(csv.DictReader(io.StringIO(out)))
     assert list(rows[0]) == ["value", "value_std"]
     content = json.loads(path.read_text())
@@ -233,11 +233,11 @@ def test_slopes_of_measurements_are_those_of_true_values(tmp_path, capsys):
     # the slopes are 1, and 1/3 where errors as large as the spread count twice
     np.testing.assert_allclose(as_they_are.coef_, [1 / 3, 1 / 3, 1.0], atol=0.15)
     np.testing.assert_allclose(loaded[-1].coef_, 1.0, atol=0.15)
-    given, unit = Gaussians(X, std=spreads(errors)), X.std(axis=0)
+    given = Gaussians(X, std=spreads(errors))
     means = EmpiricalBayes(output="mean", random_state=0)
-    direct = make_pipeline(means, UncertainSVR(10.0, random_state=0))
-    scaled = Gaussians((X - X.mean(axis=0)) / unit, std=spreads(errors) / unit)
-    expected = direct.fit(scaled, y).predict(scaled)
+    machine = UncertainSVR(10.0, random_state=0)
+    direct = make_pipeline(means, UncertainStandardScaler(), machine)
+    expected = direct.fit(given, y).predict(given)
     np.testing.assert_allclose(loaded.predict(given), expected, atol=1e-6)
     told = columns_of(run(capsys, "predict", model, path)[1])
     np.testing.assert_allclose(told[:, 0], loaded.predict(given), rtol=1e-13, atol=1e-13)
@@ -285,14 +285,16 @@ ROWS = "a,a_std,y,y_std\n1,0.1,2,0.1\n2,0.1,4,0.1\n3,0.1,6,0.1\n"
         (ROWS, ["--class-weight", "balanced"], "--class-weight is of use only with --task class"),
     ],
 )
-def test_bad_requests_are_one_line_and_status_2(tmp_path, capsys, text, options, message):
+def test_bad_data_are_status_1_and_bad_requests_2_in_one_line(
+    tmp_path, capsys, text, options, message
+):
     path = tmp_path / "t.csv"
     path.write_text(text)
     given = [] if "cross-validation" in message else ["--C", 1]
     output = ["--output", tmp_path / "m.json"]
     common = ["train", path, "--task", "regression", "--target", "y", *given, *output]
     status, out, err = run(capsys, *common, *options)
-    assert (status, out) == (2, "")
+    assert (status, out) == (2 if message.startswith("--") else 1, "")
     assert err.startswith("halosvm train: error: ")
     assert message in err
     assert err.count("\n") == 1

@@ -2,13 +2,22 @@
 
 import csv
 import gzip
+import shlex
 
 import numpy as np
 import pytest
 
-from halosvm.files.table import TableError, listing, read_table
+from halosvm.commands.options import names
+from halosvm.files.tables.roles import ErrorRules, parse_pattern
+from halosvm.files.tables.table import Reading, read_table
+from halosvm.files.tables.trouble import TableError, listing
 
 TABLE = "kind,a,a_std,b,c\nx,1,0.5,2,3\ny,-4,0,5e-1,6\n"
+
+
+def by_patterns(*patterns, **options):
+    """Errors stand in columns of these patterns alone."""
+    return Reading(errors=ErrorRules(tuple(map(parse_pattern, patterns)), **options))
 
 
 def write(tmp_path, text, name="table.csv"):
@@ -29,17 +38,17 @@ def test_columns_named_after_a_feature_are_its_standard_deviations(tmp_path):
 
 def test_variance_column_becomes_its_square_root(tmp_path):
     path = write(tmp_path, "a,a_var,b,b_err\n1,4,2,3\n")
-    table = read_table(path, variance_suffix="_var", std_suffix="_err")
+    table = read_table(path)
     np.testing.assert_array_equal(table.std, [[2, 3]])
-    assert [error.is_variance for error in table.errors.values()] == [True, False]
+    assert [error.holds for error in table.errors.values()] == ["variance", "std"]
 
 
 def test_table_without_error_columns_has_no_standard_deviations(tmp_path):
     assert read_table(write(tmp_path, "a,b\n1,2\n")).std is None
 
 
-def test_empty_suffix_makes_every_column_a_feature(tmp_path):
-    table = read_table(write(tmp_path, TABLE), label="kind", std_suffix="")
+def test_without_patterns_every_column_is_a_feature(tmp_path):
+    table = read_table(write(tmp_path, TABLE), label="kind", reading=by_patterns())
     assert table.features == ("a", "a_std", "b", "c")
     assert table.std is None
 
@@ -134,7 +143,7 @@ def test_numbers_are_read_exactly(tmp_path):
         ("a,b\n1,1e999\n", "line 2, column 'b': inf is not a finite number"),
         ("a,a_std\n1,2\n3,-0.5\n", "line 3, column 'a_std': -0.5 is negative; an error must be"),
         (",a\n1,2\n", "column 1 has no name in the header"),
-        ("a,b\n1,2\x00\n", "line 2, column 'b'|separated values"),
+        ("a,b\n1,2\x00\n", "line 2 holds a zero byte"),
     ],
 )
 def test_defects_are_told_with_file_line_column_and_value(tmp_path, text, message):
@@ -163,12 +172,24 @@ def test_impossible_choices_are_told(tmp_path, options, message):
 def test_two_error_columns_for_one_feature_are_rejected(tmp_path):
     path = write(tmp_path, "a,a_std,a_var\n1,2,3\n")
     with pytest.raises(TableError, match="'a' has two error columns, 'a_std' and 'a_var'"):
-        read_table(path, variance_suffix="_var")
+        read_table(path)
+
+
+@pytest.mark.parametrize("name", ["a", "flux (J, H)", 'say "x"', "it's"])
+def test_advice_can_be_pasted_into_a_shell(tmp_path, name):
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[name, "b"], ["much", "1"]])
+    with pytest.raises(TableError, match="is not a number; leave the column out") as caught:
+        read_table(tmp_path / "t.csv")
+    advice = str(caught.value).split("leave the column out by ")[1].split(", or choose")[0]
+    option, value = shlex.split(advice)
+    assert option == "--drop"
+    assert read_table(tmp_path / "t.csv", drop=names(value)).features == ("b",)
 
 
 def test_missing_label_is_told_with_its_line(tmp_path):
     with pytest.raises(TableError, match=r"line 3, column 'y': missing label"):
-        read_table(write(tmp_path, "y,a\nn/a,1\n ,2\n"), label="y")
+        read_table(write(tmp_path, "y,a\nnone,1\n ,2\n"), label="y")
 
 
 def test_unnamed_column_can_be_dropped(tmp_path):
@@ -182,7 +203,9 @@ def test_unreadable_files_are_told(tmp_path):
         read_table(tmp_path)
     latin = tmp_path / "latin.csv"
     latin.write_bytes("a,b\n1,\u00e9".encode("latin-1"))
-    with pytest.raises(TableError, match=r"latin\.csv is not UTF-8 text: it holds the byte 0xe9"):
+    with pytest.raises(
+        TableError, match=r"latin\.csv is not UTF-8 text: line 2 holds the byte 0xe9"
+    ):
         read_table(latin)
     broken = tmp_path / "broken.csv.gz"
     broken.write_bytes(gzip.compress((TABLE + "x,1,2,3,4\n" * 99).encode())[:-20])
@@ -200,7 +223,7 @@ def test_values_of_a_regression_are_read_like_a_feature_and_stand_apart(tmp_path
     path.write_text("y,a,b,y_std,a_std\n1.5,2,3,0.5,0.25\n-2,4,5,0,1\n")
     table = read_table(path, target="y")
     assert table.features == ("a", "b")
-    assert table.errors == {"a": ("a_std", False)}
+    assert table.errors == {"a": (("a_std",), "std")}
     assert table.mean.tolist() == [[2.0, 3.0], [4.0, 5.0]]
     assert table.mean.flags.c_contiguous
     assert table.std.tolist() == [[0.25, 0.0], [1.0, 0.0]]
@@ -215,7 +238,7 @@ def test_values_of_a_regression_are_read_like_a_feature_and_stand_apart(tmp_path
         ({"drop": ["y_std"]}, True, False),
         ({"drop": ["a_std"]}, False, True),
         ({"features": ["b"]}, False, True),
-        ({"std_suffix": "_error", "features": ["a"]}, False, False),
+        ({"reading": by_patterns("_error"), "features": ["a"]}, False, False),
     ],
 )
 def test_errors_of_features_and_values_are_told_apart(tmp_path, options, has_std, has_values_std):
@@ -229,5 +252,12 @@ def test_errors_of_features_and_values_are_told_apart(tmp_path, options, has_std
 def test_values_are_variances_where_the_suffix_says_so(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("y,a,y_var\n1.5,2,4\n")
-    table = read_table(path, target="y", variance_suffix="_var")
+    table = read_table(path, target="y")
     assert (table.values_std.tolist(), table.std) == ([2.0], None)
+
+
+def test_numbers_whose_squares_overflow_are_read_and_are_no_examples(tmp_path):
+    table = read_table(write(tmp_path, "a,b\n1,2\n3,-1e200\n"))
+    assert table.mean[1, 1] == -1e200
+    with pytest.raises(TableError, match=r"line 3, column 'b': -1e\+200 is larger than 1e\+150"):
+        _ = table.examples

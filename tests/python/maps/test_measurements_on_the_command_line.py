@@ -9,7 +9,14 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from halosvm import EmpiricalBayes, Gaussians, UncertainSVC, load_model, save_model
+from halosvm import (
+    EmpiricalBayes,
+    Gaussians,
+    UncertainStandardScaler,
+    UncertainSVC,
+    load_model,
+    save_model,
+)
 from halosvm.commands.cli import main
 from halosvm.files.model_file import ModelFileError
 
@@ -60,10 +67,10 @@ def test_trained_model_holds_the_population_and_predict_applies_it(capsys, tmp_p
     assert status == 0
     assert "errors         measurement: each row is replaced by the posterior" in out
     assert json.loads(model.read_text())["format_version"] == 3
-    # The same by the API, in units of the spreads.
-    unit, centre = x.std(axis=0), x.mean(axis=0)
-    X = Gaussians((x - centre) / unit, std=std / unit)
-    direct = make_pipeline(EmpiricalBayes(random_state=0), UncertainSVC(random_state=0)).fit(X, y)
+    # The same by the API, whose machine takes standardised posteriors.
+    X = Gaussians(x, std=std)
+    truth, machine = EmpiricalBayes(random_state=0), UncertainSVC(random_state=0)
+    direct = make_pipeline(truth, UncertainStandardScaler(), machine).fit(X, y)
     loaded = load_model(model)
     assert [type(step) for _, step in loaded.steps] == [EmpiricalBayes, UncertainSVC]
     expected = direct.decision_function(X)
@@ -73,7 +80,7 @@ def test_trained_model_holds_the_population_and_predict_applies_it(capsys, tmp_p
     assert "errors: measurement" in err
     rows = list(csv.DictReader(io.StringIO(out)))
     np.testing.assert_allclose([float(row["decision_value"]) for row in rows], expected, atol=1e-6)
-    spread = direct[-1].decision_std(direct[0].transform(X))
+    spread = direct[-1].decision_std(direct[:-1].transform(X))
     np.testing.assert_allclose([float(row["decision_std"]) for row in rows], spread, atol=1e-6)
     status, out, _ = run(capsys, "evaluate", model, path, "--label", "kind")
     assert status == 0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from halosvm.files.table import read_table
+from halosvm.files.tables.roles import PATTERNS, ErrorRules
+from halosvm.files.tables.table import OWN, Reading, read_table
+from halosvm.files.tables.text import Dialect
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from halosvm.files.table import Table
+    from halosvm.files.tables.table import Table
 
 
 class CommandError(ValueError):
@@ -20,17 +23,54 @@ class CommandError(ValueError):
 def read(
     arguments: argparse.Namespace,
     *,
-    label: str | None = None,
-    target: str | None = None,
+    labelled: bool = False,
+    values: bool = False,
     features: Sequence[str] | None = None,
+    model_features: Sequence[str] | None = None,
 ) -> Table:
     """Read the table, with labels or with the values of a regression where they are asked for."""
-    return read_table(
+    column = arguments.label if getattr(arguments, "label", None) is not None else OWN
+    table = read_table(
         arguments.table,
-        label=label,
-        target=target,
+        label=column if labelled else None,
+        target=column if values else None,
         features=features,
+        model_features=model_features,
         drop=getattr(arguments, "drop", ()),
-        std_suffix=arguments.std_suffix,
-        variance_suffix=arguments.variance_suffix,
+        keep=getattr(arguments, "keep", ()),
+        reading=reading_of(arguments),
     )
+    for note in table.notes:
+        tell(arguments.command, f"{table.path}: {note}")
+    return table
+
+
+def reading_of(arguments: argparse.Namespace) -> Reading:
+    """Return how the options say that a table is to be read."""
+    patterns = PATTERNS if arguments.errors_in is None else tuple(arguments.errors_in)
+    return Reading(
+        format=arguments.format,
+        dialect=Dialect(
+            separator=arguments.separator,
+            decimal=arguments.decimal,
+            encoding=arguments.encoding,
+            header=not arguments.no_header,
+        ),
+        errors=ErrorRules(patterns, dict(arguments.error), arguments.errors_are),
+        missing=arguments.missing,
+        sentinels=tuple(arguments.sentinel),
+        labels=getattr(arguments, "labels", None),
+        covariances=arguments.covariances,
+        covariance_kind=arguments.covariances_are,
+    )
+
+
+def tell(command: str, text: str) -> None:
+    """Write a note to standard error."""
+    print(f"halosvm {command}: note: {text}", file=sys.stderr)
+
+
+def progress(text: str) -> None:
+    """Write what is going on to standard error, where that is a terminal."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)

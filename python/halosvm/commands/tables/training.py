@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
 
-from halosvm.commands.tables.reading import CommandError, read
-from halosvm.commands.tables.tasks import OF_LOSSES, check_options, classification, regression
+from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
+from halosvm.commands.tables.machines import described, make_machine, make_pipeline
+from halosvm.commands.tables.reading import CommandError, progress, read
+from halosvm.commands.tables.tasks import classification, regression
+from halosvm.files.atomic import require_writable
 from halosvm.files.model_file import save_model
 from halosvm.files.table_models import (
-    gaussians_of,
     in_table_units,
+    machine_of,
     meaning_of_errors,
-    population_in_table_units,
+    population_of,
 )
-from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
+from halosvm.files.tables.trouble import TableError
 
 if TYPE_CHECKING:
     import argparse
+
+    from sklearn.pipeline import Pipeline
 
     from halosvm.commands.tables.tasks import Task
     from halosvm.gaussians.gaussians import Gaussians
@@ -31,79 +35,114 @@ if TYPE_CHECKING:
 
 def train(arguments: argparse.Namespace) -> None:
     """Fit a model to a table, estimate how well it predicts, and write it to a file."""
-    loss = check_options(arguments)
-    labels = {"label" if arguments.task == "classification" else "target": arguments.label}
-    table = read(arguments, features=arguments.features, **labels)
-    make_task = classification if arguments.task == "classification" else regression
-    task = make_task(table, loss, arguments)
-    measured = arguments.errors == "measurement"
-    # the spread of a posterior would shrink the slopes of a regression: it knows nothing of y
-    output = "gaussian" if arguments.task == "classification" else "mean"
-    prior = EmpiricalBayes(arguments.components, output=output, random_state=arguments.seed)
-    pipeline = Pipeline(
-        [
-            ("scale", UncertainStandardScaler() if arguments.standardise else "passthrough"),
-            ("truth", prior if measured else "passthrough"),
-            ("machine", task.machine),
-        ]
-    )
+    _check_options(arguments)
+    machine = make_machine(arguments)
+    require_writable(arguments.output)
+    classes = arguments.task == "classification"
+    progress(f"reading {arguments.table}")
+    table = read(arguments, labelled=classes, values=not classes, features=arguments.features)
+    task = classification(table, arguments.label) if classes else regression(table, machine)
+    X = table.examples
+    pipeline = make_pipeline(machine, arguments, sparse=X.sparse)
+    if arguments.lam is not None:
+        arguments.C = 1.0 / (arguments.lam * len(X))
     with warnings.catch_warnings():
         # The summary says how far from the optimum the fit may be.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        pipeline, quality = _choose_and_fit(pipeline, gaussians_of(table), task, arguments)
-    model = in_table_units(pipeline, table.features)
-    truth = population_in_table_units(pipeline, table.features) if measured else None
-    save_model(model if truth is None else make_pipeline(truth, model), arguments.output)
-    gap = float(np.max(model.suboptimality_))
-    bound = f"at most {gap:.1e}" if np.isfinite(gap) else "no bound known"
+        fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
+    model = in_table_units(fitted, table.features)
+    save_model(model, arguments.output)
+    machine, truth = machine_of(model), population_of(model)
     summary = {
-        "rows": len(task.y),
+        "rows": str(len(task.y)),
         **task.summary,
-        "features": f"{len(table.features)}, {len(table.errors)} of them with an error column",
+        "features": f"{len(table.features)}, {table.uncertain}",
         "errors": meaning_of_errors(truth),
-        "loss": _described(model),
-        "C": f"{model.C:g}{' (chosen by cross-validation)' if arguments.C == 'cv' else ''}",
+        "estimator": _named(machine, arguments),
+        **({"loss": described(machine)} if hasattr(machine, "loss") else {}),
+        "C": f"{machine.C:g}{' (chosen by cross-validation)' if arguments.C == 'cv' else ''}",
         task.measure: quality,
-        "suboptimality": f"{bound}: {model.status_}",
-        "model": arguments.output,
+        **_optimality(machine),
+        "model": "standard output" if arguments.output == "-" else arguments.output,
     }
+    out = sys.stderr if arguments.output == "-" else sys.stdout
     for name, value in summary.items():
-        print(f"{name:<15}{value}")
+        print(f"{name:<15}{value}", file=out)
 
 
-def _described(model: Any) -> str:
-    """Return a loss and the parameters that it has."""
-    parts = [model.loss]
-    own = [name for name, losses in OF_LOSSES.items() if model.loss in losses]
-    parts += [f"{name} {getattr(model, name):g}" for name in own]
-    if model.error_scale != 1.0:
-        parts.append(f"errors times {model.error_scale:g}")
-    return ", ".join(parts)
+def _check_options(arguments: argparse.Namespace) -> None:
+    if arguments.components != 1 and arguments.errors != "measurement":
+        raise CommandError("--components is of use only with --errors measurement")
+    if arguments.missing == "impute" and arguments.errors != "measurement":
+        raise CommandError(
+            "--missing impute is of use only with --errors measurement, which estimates the true "
+            "values; --missing drop leaves out rows with missing cells"
+        )
+    if arguments.calibrate is not None and arguments.task != "classification":
+        raise CommandError("--calibrate is of use only with --task classification")
+
+
+def _named(machine: Any, arguments: argparse.Namespace) -> str:
+    name = type(machine).__name__
+    if arguments.approximate is not None:
+        name += f" after {arguments.approximate[1]} {arguments.approximate[0]} features"
+    elif hasattr(machine, "kernel"):
+        name += f", kernel {machine.kernel}"
+    return name + ("" if arguments.calibrate is None else f", calibrated ({arguments.calibrate})")
+
+
+def _optimality(machine: Any) -> dict[str, str]:
+    """Return the objective and how far from the optimum it may be, where the machine knows it."""
+    lines = {}
+    if hasattr(machine, "objective_"):
+        lines["objective"] = ", ".join(f"{value:.10g}" for value in np.ravel(machine.objective_))
+    if hasattr(machine, "suboptimality_"):
+        gap = float(np.max(machine.suboptimality_))
+        bound = f"at most {gap:.1e}" if np.isfinite(gap) else "no bound known"
+        lines["suboptimality"] = f"{bound}: {machine.status_}"
+    return lines
 
 
 def _choose_and_fit(
     pipeline: Pipeline, X: Gaussians, task: Task, arguments: argparse.Namespace
-) -> tuple[Pipeline, str]:
+) -> tuple[Any, str]:
     """Fit on all rows, with the given C or the best of the grid; describe the quality."""
     y, params = task.y, {f"machine__{name}": value for name, value in task.fit_params.items()}
     if arguments.C != "cv":
         pipeline.set_params(machine__C=arguments.C)
     n_folds = min(arguments.folds, task.largest)
-    if n_folds < 2:
-        if arguments.C == "cv":
-            raise CommandError(f"{task.too_few}: too few for cross-validation, give --C a number")
-        return pipeline.fit(X, y, **params), f"not estimated: {task.too_few}"
-    options = {
-        "cv": task.folds(n_folds, arguments.seed),
+    options: dict[str, Any] = {
+        "cv": task.folds(n_folds, arguments.seed) if n_folds > 1 else None,
         "scoring": task.scoring,
         "error_score": "raise",
     }
     how = f"by {n_folds}-fold cross-validation"
-    if arguments.C != "cv":
+    if n_folds < 2:
+        why = "not asked for" if arguments.folds == 0 else task.too_few
+        if arguments.C == "cv":
+            reason = "--folds 0" if arguments.folds == 0 else task.too_few
+            raise TableError(f"{reason}: too few for cross-validation, give --C a number")
+        quality = f"not estimated: {why}"
+    elif arguments.C != "cv":
+        progress(f"judging on {n_folds} folds")
         scores = cross_val_score(pipeline, X, y, params=params, **options)
-        return pipeline.fit(X, y, **params), f"{task.told(scores.mean())} {how}"
-    print(f"trying {len(task.grid)} values of C on {n_folds} folds", file=sys.stderr)
-    search = GridSearchCV(pipeline, {"machine__C": list(task.grid)}, **options)
-    search.fit(X, y, **params)
-    best = task.told(search.best_score_)
-    return search.best_estimator_, f"{best} {how}, the best of {len(task.grid)} values of C"
+        quality = f"{task.told(scores.mean())} {how}"
+    else:
+        progress(f"trying {len(task.grid)} values of C on {n_folds} folds")
+        search = GridSearchCV(
+            pipeline, {"machine__C": list(task.grid)}, refit=arguments.calibrate is None, **options
+        )
+        search.fit(X, y, **params)
+        quality = f"{task.told(search.best_score_)} {how}, the best of {len(task.grid)} values of C"
+        if arguments.calibrate is None:
+            return search.best_estimator_, quality
+        pipeline.set_params(**search.best_params_)
+    progress("fitting all rows")
+    if arguments.calibrate is None:
+        return pipeline.fit(X, y, **params), quality
+    if n_folds < 2:
+        raise TableError(f"--calibrate needs folds: {task.too_few}")
+    calibrated = UncertainCalibratedClassifier(
+        pipeline, method=arguments.calibrate, cv=task.folds(n_folds, arguments.seed)
+    )
+    return calibrated.fit(X, y), quality

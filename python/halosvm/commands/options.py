@@ -1,0 +1,390 @@
+"""The words of the command ``halosvm``: its parser, and how the values of options are read."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halosvm import __version__
+from halosvm.calibration.calibrated_classifier import METHODS
+from halosvm.commands import benchmark
+from halosvm.commands.tables.converting import convert
+from halosvm.commands.tables.evaluating import RANKS, evaluate
+from halosvm.commands.tables.machines import ESTIMATORS, KERNELS, LOSSES, MAPS, parse_setting
+from halosvm.commands.tables.predicting import predict
+from halosvm.commands.tables.training import train
+from halosvm.files.tables.documents import COVARIANCE_KINDS
+from halosvm.files.tables.opening import FORMATS
+from halosvm.files.tables.roles import KINDS, parse_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXIT_CODES = """\
+exit status: 0; 1 for a table, a model file or an output that cannot be used; 2 for options that
+cannot; 130 after Ctrl-C; 141 when the reader of a pipe has left"""
+
+_EXAMPLES = {
+    None: """\
+examples:
+  halosvm demo
+  halosvm train measurements.csv --label class --errors measurement --output model.json
+  halosvm predict model.json new.csv --keep id > labels.csv
+  halosvm evaluate model.json test.csv --label class
+  halosvm COMMAND --help""",
+    "train": """\
+examples:
+  halosvm train cells.csv --label diagnosis
+  halosvm train stars.fits --label type --drop name --errors measurement --missing impute
+  halosvm train catalogue.csv --label type --error flux=flux_sigma --errors-are variance
+  halosvm train cells.csv --label diagnosis --kernel rbf --calibrate sigmoid
+  halosvm train masses.tsv --task regression --label mass --loss huber
+  halosvm train mean.dat --labels labels.dat --covariances cov.dat --lambda 0.001 --scale none
+  halosvm train heart_scale --format svmlight --C 1 --scale none""",
+    "predict": """\
+examples:
+  halosvm predict model.json new.csv
+  halosvm predict model.json new.fits --keep id,name --output labels.parquet
+  zcat new.csv.gz | halosvm predict model.json - | head""",
+    "evaluate": """\
+examples:
+  halosvm evaluate model.json test.csv --label diagnosis
+  halosvm evaluate model.json mean.dat --labels labels.dat --at 10,100""",
+    "convert": """\
+examples:
+  halosvm convert stars.vot stars.parquet --label type --drop name
+  halosvm convert mean.dat toy.npz --labels labels.dat --covariances cov.dat
+  halosvm convert heart_scale heart.csv --format svmlight""",
+}
+
+
+def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> Any:
+    """Return the parser of the command line, with the functions of two commands."""
+    parser = argparse.ArgumentParser(
+        prog="halosvm",
+        description="Support vector machines for data with error bars.",
+        epilog=f"{_EXAMPLES[None]}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"halosvm {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    def add(name: str, run: Callable[..., None], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog="\n\n".join([_EXAMPLES[name], EXIT_CODES]) if name in _EXAMPLES else EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(run=run)
+        return sub
+
+    sub = add("demo", demo, "what errors do for a classifier, on real data")
+    sub.add_argument("--splits", type=at_least(1), help="number of random splits (default: 10)")
+    sub.add_argument("--seed", type=at_least(0), default=0)
+    sub.add_argument("--output", default="halosvm_demo.png", metavar="FILE.png")
+    sub.add_argument("--quick", action="store_true", help="three splits, a coarser search for C")
+
+    benchmark.add_arguments(
+        add("bench", benchmark.run, "time halosvm against named rivals, on made-up data")
+    )
+    add("show-config", show_config, "which build of the core is in use, and versions")
+    _add_train(add("train", train, "fit a model to a table with labels or values"))
+
+    sub = add("predict", predict, "tell labels or values of the rows of a table")
+    sub.add_argument("model", help="file that train wrote")
+    _add_table(sub)
+    _add_columns(sub, features=False)
+    _add_output(sub, None, "default: standard output, as CSV")
+
+    sub = add("evaluate", evaluate, "compare predictions with labels or values")
+    sub.add_argument("model", help="file that train wrote")
+    _add_table(sub)
+    _add_label(sub)
+    sub.add_argument(
+        "--at",
+        type=_ranks,
+        default=RANKS,
+        metavar="K,...",
+        help="numbers of first rows to give precision and recall of "
+        f"(default: {','.join(map(str, RANKS))})",
+    )
+
+    sub = add("convert", convert, "write features, errors and labels of a table in another format")
+    _add_table(sub)
+    sub.add_argument("output", help="file to write, or - for standard output")
+    _add_label(sub)
+    _add_columns(sub, features=True)
+    sub.add_argument("--task", choices=["classification", "regression"], default="classification")
+    _add_to(sub)
+    return parser
+
+
+def names(text: str) -> list[str]:
+    """Split a list such as ``a,b,"c,d"``; the empty text is the column without a name."""
+    return next(csv.reader([text]), []) or [""]
+
+
+def at_least(least: int) -> Any:
+    """Return what reads an integer that must not be smaller."""
+
+    def integer(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+
+    return integer
+
+
+def _positive(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < np.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+
+
+def _c_value(text: str) -> float | str:
+    if text == "cv":
+        return text
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < np.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor cv")
+
+
+def _components(text: str) -> int | str:
+    return text if text == "bic" else int(at_least(1)(text))
+
+
+def _folds(text: str) -> int:
+    return 0 if text == "0" else int(at_least(2)(text))
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    return tuple(at_least(1)(part) for part in text.split(","))
+
+
+def _gamma(text: str) -> float | str:
+    return text if text in ("scale", "auto") else _positive(text)
+
+
+def _separator(text: str) -> str:
+    text = {"tab": "\t", "\\t": "\t", "blank": " ", "space": " "}.get(text, text)
+    if len(text) != 1 or text in '"\n\r':
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character, tab or blank")
+    return text
+
+
+def _pair(text: str) -> tuple[str, tuple[str, ...]]:
+    feature, found, columns = text.partition("=")
+    parts = tuple(names(columns))
+    if not found or not feature or not all(parts) or len(parts) > 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FEATURE=COLUMN or FEATURE=UPPER,LOWER")
+    return feature, parts
+
+
+def _approximation(text: str) -> tuple[str, int]:
+    form, _, count = text.partition(":")
+    if form not in MAPS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {' or '.join(MAPS)}, with :NUMBER")
+    return form, int(at_least(1)(count or "500"))
+
+
+def _told(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let argparse show the message of an error, which it hides of ValueError."""
+
+    def reader(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return reader
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table",
+        help="CSV, TSV, Parquet, Feather, FITS, ECSV, VOTable, .npz, svmlight, or the means of "
+        "SVM-GSU's three files; - for standard input",
+    )
+    group = parser.add_argument_group("reading the table")
+    group.add_argument("--format", choices=FORMATS, help="default: by the ending of the name")
+    group.add_argument("--separator", type=_separator, metavar="S", help="one character, or tab")
+    group.add_argument("--decimal", choices=[".", ","], default=".", help="decimal point")
+    group.add_argument("--encoding", help="default: UTF-8")
+    group.add_argument("--no-header", action="store_true", help="columns are called 1, 2, ...")
+    group.add_argument(
+        "--missing",
+        choices=["error", "drop", "impute"],
+        default="error",
+        help="missing cells: refuse them (the default), leave out their rows, or, with --errors "
+        "measurement, estimate them",
+    )
+    group.add_argument(
+        "--sentinel",
+        type=float,
+        action="append",
+        default=[],
+        metavar="X",
+        help="a number that stands for a missing cell, such as -999; can be repeated",
+    )
+    group.add_argument(
+        "--errors-in",
+        type=_told(parse_pattern),
+        action="append",
+        metavar="PATTERN",
+        help="how error columns are called: _sigma, sigma_, MAG_{}=MAGERR_{} (can be repeated; "
+        "default: _std, _err, _error, _e, e_, err_, MAGERR_, _err1 with _err2, _var, _ivar)",
+    )
+    group.add_argument(
+        "--error",
+        type=_pair,
+        action="append",
+        default=[],
+        metavar="FEATURE=COLUMN",
+        help="the error column of one feature; can be repeated",
+    )
+    group.add_argument(
+        "--errors-are",
+        choices=KINDS,
+        default="std",
+        help="what error columns hold whose names do not say it (default: %(default)s)",
+    )
+    group.add_argument("--covariances", metavar="FILE", help="covariances of SVM-GSU's three files")
+    group.add_argument(
+        "--covariances-are",
+        choices=COVARIANCE_KINDS,
+        help="default: full where an entry stands beside the diagonal, else diagonal",
+    )
+
+
+def _add_label(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--label",
+        "--target",
+        metavar="COLUMN",
+        help="the column of the classes or, of a regression, of the values; their errors are in a "
+        "column named as for features",
+    )
+    parser.add_argument("--labels", metavar="FILE", help="labels of SVM-GSU's three files")
+
+
+def _add_columns(parser: argparse.ArgumentParser, *, features: bool) -> None:
+    if features:
+        parser.add_argument(
+            "--features", type=names, metavar="A,B,...", help="default: all other columns"
+        )
+        parser.add_argument("--drop", type=names, default=[], metavar="A,B,...", help="no feature")
+    parser.add_argument(
+        "--keep", type=names, default=[], metavar="A,B,...", help="columns to write as they are"
+    )
+
+
+def _add_to(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", choices=FORMATS, help="default: by the ending of the output")
+
+
+def _add_output(parser: argparse.ArgumentParser, default: str | None, text: str) -> None:
+    parser.add_argument("--output", default=default, metavar="FILE", help=text)
+    _add_to(parser)
+
+
+def _add_train(sub: argparse.ArgumentParser) -> None:
+    _add_table(sub)
+    _add_label(sub)
+    sub.add_argument(
+        "--task",
+        choices=["classification", "regression"],
+        default="classification",
+        help="what the column of labels is: classes (the default), or values",
+    )
+    sub.add_argument("--features", type=names, metavar="A,B,...", help="default: all other columns")
+    sub.add_argument("--drop", type=names, default=[], metavar="A,B,...", help="no feature")
+    sub.add_argument("--output", default="model.json", metavar="FILE", help="default: %(default)s")
+    sub.add_argument("--seed", type=at_least(0), default=0)
+
+    group = sub.add_argument_group("the model")
+    group.add_argument(
+        "--errors",
+        choices=["distribution", "measurement"],
+        default="distribution",
+        help="what an error means: each row is a distribution, or a measurement of true values, "
+        "which are estimated first (default: %(default)s)",
+    )
+    group.add_argument(
+        "--components",
+        type=_components,
+        default=1,
+        metavar="K",
+        help='Gaussians in the population of true values, or "bic" (default: %(default)s)',
+    )
+    group.add_argument(
+        "--scale",
+        choices=["standard", "none"],
+        default="standard",
+        help="train in units of each feature's spread; a linear model is kept in the table's",
+    )
+    group.add_argument("--estimator", choices=ESTIMATORS, help="default: by --task and --kernel")
+    group.add_argument("--kernel", choices=KERNELS, help="default: linear")
+    group.add_argument(
+        "--approximate",
+        type=_approximation,
+        metavar="fourier[:N]|nystroem[:N]",
+        help="a linear machine on N features of the RBF kernel, for many rows (default N: 500)",
+    )
+    group.add_argument("--gamma", type=_gamma, metavar="X", help="of kernels (default: scale)")
+    group.add_argument("--degree", type=at_least(1), metavar="N", help="of poly (default: 3)")
+    group.add_argument("--coef0", type=float, metavar="X", help="of poly")
+    group.add_argument(
+        "--loss",
+        choices=LOSSES,
+        metavar="LOSS",
+        help="of UncertainSVC (default: expected_hinge), of a regression of UncertainSVR "
+        f"(default: epsilon_insensitive); one of {', '.join(LOSSES)}",
+    )
+    for option, default, text in (
+        ("--radius", "1", "standard deviations that worst_case and best_case count"),
+        (
+            "--norm",
+            "2",
+            "of their errors: 2 for ellipsoids, inf for boxes, 1 for one error at a time",
+        ),
+        ("--epsilon", "0.1", "residuals up to here cost nothing, in the unit of the values"),
+        ("--quantile", "0.5", "of pinball, between 0 and 1"),
+        ("--delta", "1", "where huber goes over to lines, in the unit of the values"),
+        ("--error-scale", "1", "multiply all errors of features by this"),
+        ("--subspace", "all", "part of each example's variance to learn in, between 0 and 1"),
+        ("--tol", "1e-6", "certified relative distance to the optimum to stop at"),
+    ):
+        group.add_argument(option, type=float, metavar="X", help=f"{text} (default: {default})")
+    group.add_argument("--solver", metavar="NAME", help="auto, lbfgs, interior_point, sgd")
+    group.add_argument("--max-iter", type=at_least(1), metavar="N", help="of the solver")
+    group.add_argument("--class-weight", choices=["balanced"], help="give classes equal weight")
+    group.add_argument(
+        "--set",
+        type=_told(parse_setting),
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other parameter of the estimator; can be repeated",
+    )
+
+    group = sub.add_argument_group("the search and the judge")
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("--C", type=_c_value, default="cv", help='a number, or "cv" (the default)')
+    either.add_argument(
+        "--lambda", dest="lam", type=_positive, metavar="L", help="instead: C = 1 / (L rows)"
+    )
+    group.add_argument(
+        "--folds", type=_folds, default=5, help="of cross-validation, 0 for none (default: 5)"
+    )
+    group.add_argument(
+        "--calibrate", choices=METHODS, help="probabilities of the classes, by this form of curve"
+    )

@@ -1,0 +1,151 @@
+"""``halosvm evaluate``: a model and a table with labels or values in; how good the model is out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    f1_score,
+    mean_absolute_error,
+    mean_pinball_loss,
+    precision_recall_fscore_support,
+    r2_score,
+)
+
+from halosvm.commands.tables.predicting import require_population
+from halosvm.commands.tables.reading import read
+from halosvm.display.reliability import ReliabilityDisplay
+from halosvm.files.table_models import as_the_machine_sees, load, machine_of
+from halosvm.files.tables.labels import code_of, codes_by_cell
+from halosvm.files.tables.trouble import TableError, listing
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from halosvm.files.tables.table import Table
+    from halosvm.gaussians.gaussians import Gaussians
+
+RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def evaluate(arguments: argparse.Namespace) -> None:
+    """Compare the predictions for a table with its labels or values."""
+    model, names = load(arguments.model)
+    require_population(arguments, model)
+    machine = machine_of(model)
+    values = is_regressor(machine)
+    table = read(arguments, labelled=not values, values=values, model_features=names)
+    if values:
+        lines = _errors(machine, table.values, as_the_machine_sees(model, table.examples))
+    else:
+        lines = _hits(model, _class_codes(machine, table), table.examples, arguments.at)
+    for line in lines:
+        print(line)
+
+
+def _errors(machine: Any, truth: Any, X: Gaussians) -> Iterator[str]:
+    """Write how far values are from their predictions, line by line."""
+    predicted = machine.predict(X)
+    share = f"{r2_score(truth, predicted):.4f}" if len(truth) > 1 else "not defined"
+    rows = "1 row" if len(truth) == 1 else f"{len(truth)} rows"
+    yield f"R^2                  {share} ({rows})"
+    yield f"mean absolute error  {mean_absolute_error(truth, predicted):.6g}"
+    if machine.loss == "pinball":
+        loss = mean_pinball_loss(truth, predicted, alpha=machine.quantile)
+        below = 100 * np.mean(truth <= predicted)
+        yield f"pinball loss         {loss:.6g} at the quantile {machine.quantile:g}"
+        yield f"share                {below:.2f} % of the rows at or below their prediction"
+
+
+def _hits(
+    model: Any, truth: npt.NDArray[np.intp], X: Gaussians, ranks: Sequence[int]
+) -> Iterator[str]:
+    """Write how many labels are right, and of which classes, line by line."""
+    machine, seen = machine_of(model), as_the_machine_sees(model, X)
+    calibrated = hasattr(model, "predict_proba")
+    labels = model.predict(X) if calibrated else machine.predict(seen)
+    predicted = np.searchsorted(machine.classes_, labels)
+    names = [str(value) for value in machine.classes_]
+    right = int(np.sum(truth == predicted))
+    yield f"accuracy     {100 * right / len(truth):.2f} % ({right} of {len(truth)} rows)"
+    if len(names) == 2:
+        yield from _of_two_classes(machine, truth, predicted, seen, names[1], ranks)
+    if calibrated:
+        probabilities = model.predict_proba(X)
+        for k in range(1 if len(names) == 2 else 0, len(names)):
+            error = ReliabilityDisplay(y_true=truth == k, y_prob=probabilities[:, k])
+            yield (
+                f"calibration  {100 * error.calibration_error:.2f} % mean error of the probability "
+                f"of {names[k]}"
+            )
+    yield from _report(names, truth, predicted)
+
+
+def _of_two_classes(
+    machine: Any,
+    truth: npt.NDArray[np.intp],
+    predicted: npt.NDArray[np.intp],
+    seen: Gaussians,
+    positive: str,
+    ranks: Sequence[int],
+) -> Iterator[str]:
+    """Write how good two classes are told apart, and how good the ranking by decision values is."""
+    if not seen.covariances.certain and hasattr(machine, "side_probability"):
+        side = machine.side_probability(seen)
+        expected = np.where(truth == 1, side, 1 - side).mean()
+        yield f"expected     {100 * expected:.2f} % when every row moves within its errors"
+    yield f"F1           {f1_score(truth, predicted, zero_division=0):.4f} of {positive}"
+    relevant = int(np.sum(truth == 1))
+    if relevant == 0:
+        yield f"ranking      not judged: no row is {positive}"
+        return
+    decision = machine.decision_function(seen)
+    average = average_precision_score(truth, decision)
+    yield f"ranking      average precision {average:.4f} of {positive}, by decision value"
+    # of equal decision values the order of the rows decides, as everywhere
+    order = np.argsort(-decision, kind="stable")
+    for k in ranks:
+        if k <= len(truth):
+            found = int(np.sum(truth[order[:k]] == 1))
+            yield (f"  first {k:<6}precision {found / k:.4f}  recall {found / relevant:.4f}")
+
+
+def _class_codes(machine: Any, table: Table) -> npt.NDArray[np.intp]:
+    """Find each row's label among the classes; numbers are compared as numbers."""
+    known = codes_by_cell(machine.classes_)
+    codes = np.empty(len(table.labels), dtype=np.intp)
+    for row, label in enumerate(table.labels):
+        code = code_of(label, known)
+        if code is None:
+            classes = listing([str(value) for value in machine.classes_])
+            raise TableError(
+                f"{table.place(row)}: the model has no class {label!r}; its classes are {classes}"
+            )
+        codes[row] = code
+    return codes
+
+
+def _report(
+    names: list[str], truth: npt.NDArray[np.intp], predicted: npt.NDArray[np.intp]
+) -> Iterator[str]:
+    """Write the confusion matrix and the measures of each class, line by line."""
+    codes = np.arange(len(names))
+    matrix = confusion_matrix(truth, predicted, labels=codes)
+    measures = precision_recall_fscore_support(truth, predicted, labels=codes, zero_division=0)
+    width = max(10, *(len(name) + 2 for name in names))
+    yield ""
+    yield "confusion matrix (lines: true class, columns: predicted class)"
+    yield " " * width + "".join(f"{name:>{width}}" for name in names)
+    for name, row in zip(names, matrix, strict=True):
+        yield f"{name:<{width}}" + "".join(f"{count:>{width}}" for count in row)
+    yield ""
+    yield f"{'class':<{width}}{'precision':>11}{'recall':>9}{'F1':>9}{'rows':>8}"
+    for name, precision, recall, f1, rows in zip(names, *measures, strict=True):
+        yield f"{name:<{width}}{precision:>11.4f}{recall:>9.4f}{f1:>9.4f}{rows:>8}"

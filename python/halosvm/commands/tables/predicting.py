@@ -1,0 +1,90 @@
+"""``halosvm predict``: a model and a table in; labels with decision values, or values, out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import is_regressor
+
+from halosvm.commands.tables.reading import CommandError, read, tell
+from halosvm.files.atomic import require_writable
+from halosvm.files.table_models import (
+    as_the_machine_sees,
+    load,
+    machine_of,
+    meaning_of_errors,
+    population_of,
+)
+from halosvm.files.tables.writing import WITH_COLUMNS, output_format, write_columns
+
+if TYPE_CHECKING:
+    import argparse
+
+    import numpy.typing as npt
+
+    from halosvm.gaussians.gaussians import Gaussians
+
+
+def predict(arguments: argparse.Namespace) -> None:
+    """Write label, decision value and probability, or the value, of every row."""
+    output = arguments.output or "-"
+    form = output_format(output, arguments.to, "csv")
+    if form not in WITH_COLUMNS:
+        raise CommandError(
+            f"predictions have columns, {form} has none; one of {', '.join(WITH_COLUMNS)}"
+        )
+    require_writable(output)
+    model, names = load(arguments.model)
+    require_population(arguments, model)
+    table = read(arguments, model_features=names)
+    columns = dict(table.kept)
+    predicted = (_values if is_regressor(machine_of(model)) else _decisions)(model, table.examples)
+    for name in set(columns) & set(predicted):
+        raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
+    write_columns(columns | predicted, output, form)
+    tell(
+        arguments.command,
+        f"{len(table.lines)} rows; {len(names)} features, {table.uncertain}; errors: "
+        f"{meaning_of_errors(population_of(model))}",
+    )
+
+
+def require_population(arguments: argparse.Namespace, model: Any) -> None:
+    """Raise CommandError if missing values are to be estimated by a model that cannot."""
+    if arguments.missing == "impute" and population_of(model) is None:
+        raise CommandError(
+            f"--missing impute: {arguments.model} was trained without --errors measurement and "
+            "knows no population to estimate values by"
+        )
+
+
+def _values(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
+    machine, seen = machine_of(model), as_the_machine_sees(model, X)
+    if seen.covariances.certain:
+        return {"value": machine.predict(seen)}
+    value, std = machine.predict(seen, return_std=True)
+    return {"value": value, "value_std": std}
+
+
+def _decisions(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
+    machine, seen = machine_of(model), as_the_machine_sees(model, X)
+    calibrated = hasattr(model, "predict_proba")
+    columns: dict[str, Any] = {"label": model.predict(X) if calibrated else machine.predict(seen)}
+    columns |= _by_class("decision_value", machine, machine.decision_function(seen))
+    if not seen.covariances.certain:
+        # of kernels the decision value is no normal variable
+        for method in ("decision_std", "side_probability"):
+            if hasattr(machine, method):
+                columns |= _by_class(method, machine, getattr(machine, method)(seen))
+    if calibrated:
+        probabilities = model.predict_proba(X)
+        two = len(machine.classes_) == 2
+        columns |= _by_class("probability", machine, probabilities[:, 1] if two else probabilities)
+    return columns
+
+
+def _by_class(name: str, machine: Any, values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Make one column for two classes (about the second), one per class for more."""
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name}_{label}": values[:, k] for k, label in enumerate(machine.classes_)}

@@ -1,0 +1,220 @@
+"""Cells of columns: numbers with their errors; which are missing, and what becomes of them.
+
+In:  columns of a table and their roles.
+Out: values and standard deviations, NaN where a value is missing, and the rows to use.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halosvm.checks import units
+from halosvm.files.tables.labels import is_missing_label
+from halosvm.files.tables.roles import INVERSE_VARIANCE, STD
+from halosvm.files.tables.trouble import TableError, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from halosvm.files.tables.roles import ErrorColumn, Roles
+    from halosvm.files.tables.table import Reading
+    from halosvm.files.tables.text import TextColumns
+    from halosvm.files.tables.typed import TypedColumns
+
+    Columns = TextColumns | TypedColumns
+    Array = npt.NDArray[np.float64]
+
+
+def numbers_of(
+    columns: Columns, roles: Roles, numbers: Sequence[str], reading: Reading
+) -> tuple[Array, Array, list[str]]:
+    """Return values and standard deviations side by side, both NaN where the value is missing."""
+    names = [*numbers, *(name for error in roles.errors.values() for name in error.names)]
+    block = columns.numbers(names)
+    for sentinel in reading.sentinels:
+        block[block == sentinel] = np.nan
+    _refuse(columns, np.isinf(block), block, names, "is not a finite number")
+    if reading.missing == "error":
+        _refuse_missing(columns, block, names, roles)
+    values = block[:, : len(numbers)].copy()
+    std = np.zeros_like(values)
+    where = {name: j for j, name in enumerate(numbers)}
+    begin, without = len(numbers), 0
+    for feature, error in roles.errors.items():
+        end, j = begin + len(error.names), where[feature]
+        factor = _error_factor(columns, feature, error)
+        std[:, j] = _standard_deviations(columns, error, block[:, begin:end]) * factor
+        begin = end
+        missing = np.isnan(std[:, j]) & ~np.isnan(values[:, j])
+        without += int(np.sum(missing))
+        values[missing, j] = np.nan
+        std[np.isnan(values[:, j]), j] = np.nan
+    notes = []
+    if without and reading.missing == "impute":
+        notes.append(f"{counted(without, 'value')} without an error taken as missing")
+    return values, std, notes
+
+
+def _refuse_missing(columns: Columns, block: Array, names: Sequence[str], roles: Roles) -> None:
+    """Raise for the first row with a missing cell, or with an error that is infinite."""
+    inverse = {e.names[0] for e in roles.errors.values() if e.holds == INVERSE_VARIANCE}
+    absent = np.isnan(block)
+    absent |= (block == 0) & np.array([name in inverse for name in names])
+    rows = np.flatnonzero(absent.any(axis=1))
+    if rows.size:
+        name = names[int(np.argmax(absent[rows[0]]))]
+        raise _missing(columns, name, int(rows[0]))
+
+
+def _standard_deviations(columns: Columns, error: ErrorColumn, given: Array) -> Array:
+    """Turn the numbers of an error column into standard deviations, NaN where one is missing."""
+    if len(error.names) == 2:
+        signs = [np.sign(side[~np.isnan(side)]) for side in given.T]
+        upper, lower = (set(sign.tolist()) - {0.0} for sign in signs)
+        if len(upper) > 1 or len(lower) > 1:
+            at = 0 if len(upper) > 1 else 1
+            _refuse_negative(columns, error.names[at], given[:, at])
+        given = np.abs(given).mean(axis=1, keepdims=True)
+    column = given[:, 0]
+    _refuse_negative(columns, error.names[0], column)
+    if error.holds == STD:
+        return column
+    if error.holds == INVERSE_VARIANCE:
+        # nothing is known of a value whose error is infinite
+        column = np.divide(1.0, column, out=np.full(len(column), np.nan), where=column != 0)
+    return np.sqrt(column)
+
+
+def _refuse_negative(columns: Columns, name: str, values: Array) -> None:
+    if (values < 0).any():
+        row = int(np.argmax(values < 0))
+        raise TableError(
+            f"{_place(columns, row)}, column {name!r}: {values[row]:g} is negative; an error must "
+            "be >= 0"
+        )
+
+
+def _error_factor(columns: Columns, feature: str, error: ErrorColumn) -> float:
+    """Return what turns standard deviations of an error column into the unit of its feature."""
+    wanted = columns.unit(feature)
+    for name in error.names:
+        unit = columns.unit(name)
+        if unit is None and wanted is None:
+            return 1.0
+        power = 1 if error.holds == STD else 2
+        given = unit**-1 if error.holds == INVERSE_VARIANCE and unit is not None else unit
+        try:
+            factors = units.error_factors(
+                (given,), (wanted,), 2, f"column {name!r}", f"column {feature!r}", power=power
+            )
+        except (ValueError, TypeError) as error_of_units:
+            raise TableError(f"{columns.path}: {error_of_units}") from error_of_units
+        factor = 1.0 if factors is None else float(factors[0])
+        if unit != columns.unit(error.names[0]):
+            raise TableError(f"{columns.path}: {' and '.join(error.names)} have different units")
+    return factor if power == 1 else float(np.sqrt(factor))
+
+
+def complete_rows(
+    columns: Columns,
+    values: Array,
+    labels: list[str],
+    label: str | None,
+    numbers: Sequence[str],
+    n_features: int,
+    reading: Reading,
+) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """Return the rows to use, and what is to be told of the others."""
+    missing = np.isnan(values)
+    no_label = np.array([is_missing_label(cell) for cell in labels], dtype=bool)
+    if reading.missing == "drop":
+        bad = np.asarray(missing.any(axis=1)) | (no_label if labels else False)
+        rows = np.flatnonzero(~bad)
+        if not rows.size:
+            raise TableError(f"{columns.path}: every row has a missing cell")
+        left_out = f"{int(bad.sum())} of {counted(len(bad), 'row')} with missing cells left out"
+        return rows, [left_out] if bad.any() else []
+    if no_label.any():
+        row = int(np.argmax(no_label))
+        cell = f" {labels[row]!r}" if labels[row] else ""
+        raise TableError(
+            f"{_place(columns, row)}, column {label!r}: missing label{cell}; --missing drop leaves "
+            "out such rows"
+        )
+    values_missing = missing[:, n_features:].any(axis=1)
+    if values_missing.any():
+        raise _missing(columns, numbers[-1], int(np.argmax(values_missing)))
+    told = f"{counted(int(missing.sum()), 'missing value')} estimated from the others of their rows"
+    return np.arange(len(values)), [told] if missing.any() else []
+
+
+def _missing(columns: Columns, column: str, row: int) -> TableError:
+    cell = columns.cells(column)[row]
+    return TableError(
+        f"{_place(columns, row)}, column {column!r}: missing value "
+        f"{repr(cell) if cell else '(an empty cell)'}; --missing drop leaves out such rows, "
+        "--missing impute estimates values"
+    )
+
+
+def _refuse(
+    columns: Columns, bad: npt.NDArray[np.bool_], block: Array, names: Sequence[str], why: str
+) -> None:
+    if bad.any():
+        row, column = (int(index) for index in np.argwhere(bad)[0])
+        raise TableError(
+            f"{_place(columns, row)}, column {names[column]!r}: {block[row, column]} {why}"
+        )
+
+
+def _place(columns: Columns, row: int) -> str:
+    return f"{columns.path}, {columns.unit_of_rows} {columns.lines[row]}"
+
+
+# ---- units ------------------------------------------------------------------------------------
+
+_IN_BRACKETS = re.compile(r"(.+) \[([^\[\]]+)\]")
+
+
+def with_unit(name: str, unit: Any) -> str:
+    """Return the name that a model keeps: with the unit, for files of models hold names alone."""
+    return name if unit is None else f"{name} [{unit}]"
+
+
+def name_and_unit(name: str, names: Sequence[str]) -> tuple[str, str | None]:
+    """Return the column of a feature of a model, and the unit to convert it to."""
+    found = None if name in names else _IN_BRACKETS.fullmatch(name)
+    return (name, None) if found is None else (found[1], found[2])
+
+
+def convert(
+    columns: Columns,
+    values: Array,
+    std: Array,
+    names: Sequence[str],
+    wanted: Sequence[str | None],
+) -> None:
+    """Convert values and errors to the units that a model was trained in, in place."""
+    for j, (name, text) in enumerate(zip(names, wanted, strict=True)):
+        unit = columns.unit(name)
+        if text is None and unit is None:
+            continue
+        own = f"{columns.path}: column {name!r} has {units.text(None if unit is None else (unit,))}"
+        if text is None or unit is None:
+            raise TableError(f"{own}, the model was trained on it in {text or 'no unit'}")
+        from astropy.units import Unit  # type: ignore[import-untyped, unused-ignore]
+
+        try:
+            target = Unit(text)
+            values[:, j : j + 1] = units.converted(
+                values[:, j : j + 1], (unit,), (target,), "it", "the model"
+            )
+            factors = units.error_factors((unit,), (target,), 2, "it", "the model")
+        except (ValueError, TypeError) as error:
+            raise TableError(f"{own}, the model was trained on it in {text}: {error}") from error
+        std[:, j] *= 1.0 if factors is None else float(factors[0])

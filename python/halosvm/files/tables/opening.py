@@ -1,0 +1,99 @@
+"""The bytes of a table and their format: a path, or - for standard input, in."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import re
+import sys
+import zlib
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from halosvm.files.tables.trouble import TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMATS = {
+    "csv": (".csv", ".tsv", ".tab"),
+    "parquet": (".parquet", ".pq"),
+    "feather": (".feather", ".arrow", ".ftr"),
+    "fits": (".fits", ".fit", ".fts"),
+    "ecsv": (".ecsv",),
+    "votable": (".vot", ".votable", ".xml"),
+    "svmlight": (".svmlight", ".svm", ".libsvm"),
+    "npz": (".npz",),
+    "svm-gsu": (),
+}
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_BY_SUFFIX = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
+_PAIRS = re.compile(rb"\S+(\s+\d+:\S+)+\s*(#.*)?")
+_TARGETS = re.compile(rb"[-+0-9.eE,]+")
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """Return what a file is called in messages."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return what a file holds, decompressed by what its first bytes say."""
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise TableError(f"cannot read {shown(path)}: {error.strerror or error}") from error
+    for magic, (name, decompress) in _DECOMPRESSORS.items():
+        if data.startswith(magic):
+            try:
+                return decompress(data)
+            except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+                raise TableError(f"{shown(path)} is a damaged {name} file: {error}") from error
+    return data
+
+
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the format that the ending of a name stands for, None for none."""
+    name = PurePath(path)
+    while name.suffix.lower() in COMPRESSIONS:
+        name = name.with_suffix("")
+    return _BY_SUFFIX.get(name.suffix.lower())
+
+
+def format_by_content(data: bytes) -> str:
+    """Return the format of text under a name that does not tell.
+
+    Lines of ``index:value`` are svmlight where they begin with a number, else the means of SVM-GSU.
+    """
+    for line in data[: 1 << 20].splitlines():
+        if line.strip() and not line.startswith(b"#"):
+            if not _PAIRS.fullmatch(line):
+                return "csv"
+            return "svmlight" if _TARGETS.fullmatch(line.split()[0]) else "svm-gsu"
+    return "csv"
+
+
+def missing_package(name: str, use: str) -> TableError:
+    """Return the error of a package that is not there."""
+    return TableError(f"{use} needs {name}: pip install 'halosvm[io]'")
+
+
+def _unzstd(data: bytes) -> bytes:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise missing_package("pyarrow", "zstd compression") from error
+    source = pa.BufferReader(data)
+    with pa.input_stream(source, compression="zstd") as stream:
+        unpacked: bytes = stream.read()
+    return unpacked
+
+
+_DECOMPRESSORS: dict[bytes, tuple[str, Callable[[bytes], bytes]]] = {
+    b"\x1f\x8b": ("gzip", gzip.decompress),
+    b"BZh": ("bzip2", bz2.decompress),
+    b"\xfd7zXZ\x00": ("xz", lzma.decompress),
+    b"\x28\xb5\x2f\xfd": ("zstd", _unzstd),
+}

@@ -1,0 +1,246 @@
+"""Which columns are what: names in; features and the columns of their errors out.
+
+An error column is known by its name beside that of its feature, `flux` and `flux_err`, or by an
+explicit pair. What looks like one and is none is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from halosvm.files.tables.trouble import TableError, as_option, counted, listing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+STD, VARIANCE, INVERSE_VARIANCE = "std", "variance", "inverse-variance"
+KINDS = (STD, VARIANCE, INVERSE_VARIANCE)
+
+
+class Pattern(NamedTuple):
+    """How the name of an error column, or of an upper and a lower one, follows from a feature's.
+
+    `feature` and `columns` hold {} for the same text; `holds` is None where the name does not say
+    whether the numbers are variances.
+    """
+
+    columns: tuple[str, ...]
+    holds: str | None = None
+    feature: str = "{}"
+
+    def columns_of(self, name: str) -> tuple[str, ...]:
+        """Return the error columns of a feature, none where the pattern is for others."""
+        before, _, behind = self.feature.partition("{}")
+        fits = len(name) > len(before) + len(behind)
+        if not (fits and name.startswith(before) and name.endswith(behind)):
+            return ()
+        core = name[len(before) : len(name) - len(behind)]
+        return tuple(column.replace("{}", core) for column in self.columns)
+
+
+PATTERNS = (
+    Pattern(("E_{}", "e_{}")),
+    Pattern(("{}_err1", "{}_err2")),
+    Pattern(("{}_std",), STD),
+    Pattern(("{}_err",)),
+    Pattern(("{}_error",)),
+    Pattern(("{}_e",)),
+    Pattern(("e_{}",)),
+    Pattern(("err_{}",)),
+    Pattern(("MAGERR_{}",), None, "MAG_{}"),
+    Pattern(("FLUXERR_{}",), None, "FLUX_{}"),
+    Pattern(("{}_var",), VARIANCE),
+    Pattern(("{}_variance",), VARIANCE),
+    Pattern(("{}_ivar",), INVERSE_VARIANCE),
+)
+_LOOK_ALIKES = (
+    *("{}_sigma", "{}_sd", "{}_se", "{}_stddev", "{}_stderr", "{}_unc", "{}_uncertainty"),
+    *("sigma_{}", "sig_{}", "std_{}", "error_{}", "{}err", "{}_err1", "{}_err2", "E_{}"),
+)
+
+
+@dataclass(frozen=True)
+class ErrorRules:
+    """Where errors stand and what they are.
+
+    Attributes
+    ----------
+    patterns : sequence of Pattern
+        The first that a feature has the columns of holds; more than one that overlap is an error.
+    pairs : mapping of str to tuple of str
+        The error column of a feature, or its upper and lower one, beside the patterns.
+    holds : {"std", "variance", "inverse-variance"}
+        What numbers are whose column does not say it in its name.
+    """
+
+    patterns: Sequence[Pattern] = PATTERNS
+    pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    holds: str = STD
+
+
+class ErrorColumn(NamedTuple):
+    """The column that holds the errors of a feature, or those of its upper and lower ones."""
+
+    names: tuple[str, ...]
+    holds: str
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The features, the error column of each that has one, and what is to be told."""
+
+    features: tuple[str, ...]
+    errors: dict[str, ErrorColumn]
+    notes: tuple[str, ...]
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Read a pattern of the command line.
+
+    `{}_sigma`, or short `_sigma`; `sigma_{}` or `sigma_`; `MAG_{}=MAGERR_{}`; an upper and a lower
+    column are parted by a comma.
+    """
+    feature, found, columns = text.rpartition("=")
+    parts = [part if "{}" in part else _with_braces(part) for part in columns.split(",")]
+    if not all(part.replace("{}", "") for part in parts) or len(parts) > 2:
+        raise ValueError(f"{text!r} is no pattern such as _err, e_ or MAG_{{}}=MAGERR_{{}}")
+    if found and feature.count("{}") != 1:
+        raise ValueError(f"{text!r}: the name of the feature needs one {{}}")
+    known = {pattern.columns: pattern.holds for pattern in PATTERNS}
+    return Pattern(tuple(parts), known.get(tuple(parts)), feature if found else "{}")
+
+
+def _with_braces(part: str) -> str:
+    return part + "{}" if part.endswith("_") else "{}" + part
+
+
+def find_roles(
+    path: str,
+    names: Sequence[str],
+    *,
+    not_features: Sequence[str],
+    target: str | None,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    rules: ErrorRules,
+) -> Roles:
+    """Find features and errors among the columns of a table.
+
+    Parameters
+    ----------
+    path : str
+        What the table is called in messages.
+    names : sequence of str
+    not_features : sequence of str
+        Columns of another role, such as the labels.
+    target : str or None
+        The column of values, which may have errors.
+    features : sequence of str or None
+        None for all columns that have no other role.
+    drop : sequence of str
+    rules : ErrorRules
+    """
+    known = set(names)
+    taken = set(not_features) | ({target} if target is not None else set())
+    paired = [name for pair in rules.pairs.values() for name in pair]
+    for name in (*not_features, *taken, *(features or ()), *drop, *rules.pairs, *paired):
+        if name not in known:
+            raise TableError(f"{path} has no column {name!r}; its columns are {listing(names)}")
+    _refuse_repeated(features or (), taken)
+    free = known - set(drop) - set(features or ()) - taken
+    dropped = set(drop)
+    candidates = [n for n in names if n not in dropped] if features is None else list(features)
+    numbers = [*(n for n in candidates if n not in taken), *([target] if target else [])]
+    errors = _find_errors(path, numbers, free, rules)
+    used = {name for error in errors.values() for name in error.names}
+    # a feature that is dropped takes its errors along
+    used.update(c for n in dropped if n for p in rules.patterns for c in p.columns_of(n))
+    chosen = tuple(n for n in candidates if n not in taken and n not in used)
+    if "" in chosen:
+        raise TableError(
+            f"{path}: column {list(names).index('') + 1} has no name in the header; name it, list "
+            "the --features to use, or leave it out by --drop ''"
+        )
+    if not chosen:
+        raise TableError(f"{path} has no feature among {listing(names)}")
+    kept = {*chosen, target}
+    errors = {feature: error for feature, error in errors.items() if feature in kept}
+    lost = [name for name in rules.pairs if name not in kept]
+    if lost:
+        raise TableError(f"--error {lost[0]}=...: {lost[0]!r} is no feature")
+    notes = _look_alikes(chosen, known - dropped, rules) if features is None else ()
+    return Roles(chosen, errors, (*notes, *_asymmetric(errors)))
+
+
+def _find_errors(
+    path: str, numbers: Sequence[str], free: set[str], rules: ErrorRules
+) -> dict[str, ErrorColumn]:
+    errors: dict[str, ErrorColumn] = {}
+    for name in numbers:
+        if not name:
+            continue
+        if name in rules.pairs:
+            errors[name] = ErrorColumn(rules.pairs[name], rules.holds)
+            continue
+        for pattern in rules.patterns:
+            columns = pattern.columns_of(name)
+            if not columns or name in columns or not free.issuperset(columns):
+                continue
+            if name not in errors:
+                errors[name] = ErrorColumn(columns, pattern.holds or rules.holds)
+            elif not set(columns) & set(errors[name].names):
+                raise TableError(
+                    f"{path}: column {name!r} has two error columns, {errors[name].names[0]!r} "
+                    f"and {columns[0]!r}; leave one out by --drop"
+                )
+    of_errors = {name for error in errors.values() for name in error.names}
+    return {name: error for name, error in errors.items() if name not in of_errors}
+
+
+def _refuse_repeated(features: Sequence[str], taken: set[str]) -> None:
+    for name, count in Counter(features).items():
+        if count > 1 or name in taken:
+            why = "twice" if count > 1 else "and as the label"
+            raise TableError(f"column {name!r} is given as a feature {why}")
+
+
+def _look_alikes(chosen: Sequence[str], known: set[str], rules: ErrorRules) -> Iterator[str]:
+    """Tell of features that look like the errors of another column."""
+    templates = [(c, p.feature) for p in PATTERNS for c in p.columns]
+    templates += [(column, "{}") for column in _LOOK_ALIKES]
+    parted = [(*column.split("{}"), feature) for column, feature in templates]
+    owners: dict[str, str] = {}
+    for name in chosen:
+        for before, behind, feature in parted:
+            if name.startswith(before) and name.endswith(behind):
+                owner = feature.replace("{}", name[len(before) : len(name) - len(behind)])
+                if owner in known and owner != name:
+                    owners.setdefault(name, owner)
+    ends = [p.columns[0].removeprefix("{}") for p in rules.patterns if p.columns[0][:2] == "{}"]
+    told = [(name, owners[name]) for name in chosen if name in owners]
+    lonely = [n for n in chosen if n not in owners and n.endswith(tuple(e for e in ends if e[1:]))]
+    for name, owner in told[:5]:
+        yield (
+            f"column {name!r} looks like the errors of {owner!r} and is taken as a feature; use "
+            f"it by --error {as_option(name, f'{owner}=')}, or leave it out by --drop "
+            f"{as_option(name)}"
+        )
+    if len(told) > 5:
+        yield f"{counted(len(told) - 5, 'more column')} like that taken as features"
+    if lonely:
+        yield (
+            f"{listing(lonely, 5)} named like errors of a column that is not there, and taken as "
+            "features"
+        )
+
+
+def _asymmetric(errors: Mapping[str, ErrorColumn]) -> Iterator[str]:
+    pairs = [error.names for error in errors.values() if len(error.names) > 1]
+    if pairs:
+        yield (
+            f"{counted(len(pairs), 'feature')} with an upper and a lower error ({pairs[0][0]}, "
+            f"{pairs[0][1]}{', ...' if len(pairs) > 1 else ''}): the mean of their sizes is taken "
+            "as the standard deviation"
+        )

@@ -1,0 +1,348 @@
+"""`read_table`: a file of any format in; examples with their errors, labels or values out.
+
+The uncertainty of a feature stands in a column named after it: ``radius`` and ``radius_std``. A
+feature without such a column is certain. The values of a regression are read like a feature. Every
+error is one line that says where in the file the trouble is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from halosvm.checks.frames import Labels
+from halosvm.checks.reading import LARGEST
+from halosvm.files.tables.cells import (
+    complete_rows,
+    convert,
+    name_and_unit,
+    numbers_of,
+    with_unit,
+)
+from halosvm.files.tables.documents import TextFile, read_documents
+from halosvm.files.tables.labels import is_missing_label
+from halosvm.files.tables.numerical import Matrices, read_npz, read_svmlight
+from halosvm.files.tables.opening import format_by_content, format_of, read_bytes, shown
+from halosvm.files.tables.roles import ErrorColumn, ErrorRules, find_roles
+from halosvm.files.tables.text import Dialect, TextColumns
+from halosvm.files.tables.trouble import ChoiceError, TableError, listing
+from halosvm.files.tables.typed import TypedColumns
+from halosvm.gaussians.gaussians import Gaussians, as_gaussians
+from halosvm.maps.measurements import with_errors
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from halosvm.gaussians.covariances import Covariances
+
+    Columns = TextColumns | TypedColumns
+    Array = npt.NDArray[np.float64]
+
+OWN = "\0own"  # labels or values that a format has a place for, and no column
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read, beside which of its columns.
+
+    Attributes
+    ----------
+    format : str or None
+        One of `halosvm.files.tables.opening.FORMATS`; None to tell it by the ending of the name, or
+        of a text by its content.
+    dialect : Dialect
+        Of CSV and TSV.
+    errors : ErrorRules
+    missing : {"error", "drop", "impute"}
+        What to do with missing cells: an error, leave out their rows, or leave them to
+        `EmpiricalBayes`.
+    sentinels : sequence of float
+        Numbers that stand for missing cells.
+    labels, covariances : path-like or None
+        The other files of SVM-GSU's three.
+    covariance_kind : {"full", "diagonal", "isotropic"} or None
+    """
+
+    format: str | None = None
+    dialect: Dialect = field(default_factory=Dialect)
+    errors: ErrorRules = field(default_factory=ErrorRules)
+    missing: Literal["error", "drop", "impute"] = "error"
+    sentinels: Sequence[float] = ()
+    labels: str | os.PathLike[str] | None = None
+    covariances: str | os.PathLike[str] | None = None
+    covariance_kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was read from a table.
+
+    Attributes
+    ----------
+    path : str
+        What the table is called in messages.
+    features : tuple of str
+        Names of the features, with their units in brackets where they have some.
+    errors : dict of str to ErrorColumn
+        The error column of every feature that has one.
+    mean : ndarray or sparse array of shape (n_samples, n_features)
+        NaN where a value is missing that is to be imputed.
+    std : ndarray of shape (n_samples, n_features) or None
+        Standard deviations, 0 for certain features; None when no feature has an error column.
+    covariances : Covariances or None
+        Instead of them, from a file of matrices.
+    labels : list of str
+        The label cells as they stand in the file; empty when no label column was asked for.
+    lines : sequence of int or str
+        The line of the file on which each row ends, or its number, counted from 1.
+    values, values_std : ndarray of shape (n_samples,) or None
+        The values of a regression and their standard deviations; None when no column of values was
+        asked for, and when it has no error column.
+    kept : dict of str to ndarray
+        Other columns that were asked for, as they stand in the file.
+    notes : tuple of str
+        What was left out or taken for something.
+    """
+
+    path: str
+    features: tuple[str, ...]
+    errors: dict[str, ErrorColumn]
+    mean: Any
+    std: Array | None
+    labels: list[str]
+    lines: Any
+    covariances: Covariances | None = None
+    values: Array | None = None
+    values_std: Array | None = None
+    kept: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unit_of_rows: str = "row"
+
+    def place(self, row: int) -> str:
+        """Name a row in a message."""
+        return f"{self.path}, {self.unit_of_rows} {self.lines[row]}"
+
+    @cached_property
+    def examples(self) -> Gaussians:
+        """The rows as Gaussians, those with missing values for `EmpiricalBayes` alone."""
+        names = np.array(self.features, dtype=object)
+        self._refuse_too_large()
+        try:
+            if not hasattr(self.mean, "toarray") and np.isnan(self.mean).any():
+                return with_errors(self.mean, self.std, None, Labels(names), None)
+            X = as_gaussians(self.mean, X_std=self.std, X_cov=self.covariances, sparse=True)
+        except (ValueError, TypeError) as error:
+            raise TableError(f"{self.path}: {error} (rows from 0)") from error
+        return X.replaced(feature_names=names)
+
+    def _refuse_too_large(self) -> None:
+        if hasattr(self.mean, "toarray"):
+            return
+        row, column = np.unravel_index(int(np.argmax(np.abs(self.mean) > LARGEST)), self.mean.shape)
+        value = self.mean[row, column]
+        if np.abs(value) > LARGEST:
+            raise TableError(
+                f"{self.place(int(row))}, column {self.features[column]!r}: {value:g} is larger "
+                f"than {LARGEST:g}, whose square overflows; take another unit"
+            )
+
+    @property
+    def uncertain(self) -> str:
+        """What is known of errors, in words."""
+        if self.covariances is not None:
+            return "with covariances"
+        return f"{len(self.errors)} of them with an error column"
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    model_features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    reading: Reading = Reading(),
+) -> Table:
+    """Read features, their errors and labels from a table.
+
+    Parameters
+    ----------
+    path : path-like
+        A file, or - for standard input.
+    label : str, optional
+        The label column, never a feature; OWN for formats with a place for labels.
+    target : str, optional
+        Instead of it, the column of the values of a regression, which may have an error column.
+    features : sequence of str, optional
+        The features, in this order. By default every column that is not the label or target, not
+        dropped, and not the error of another column. A column named here is always a feature.
+    model_features : sequence of str, optional
+        Instead of them, the features of a model, which values are converted to the units of.
+    drop : sequence of str
+        Columns to leave out: features, or error columns of features or the target.
+    keep : sequence of str
+        Columns to return as they are, and no features.
+    reading : Reading
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        When the file cannot be read, a named column is not there, no feature or no row is left, a
+        feature has two error columns, a row has the wrong number of cells, or a cell is missing,
+        not a finite number, or a negative error.
+    """
+    name, data = shown(path), read_bytes(path)
+    three = reading.labels is not None or reading.covariances is not None
+    form = reading.format or ("svm-gsu" if three else None) or format_of(path)
+    if form is None or str(path) == "-":
+        form = form or format_by_content(data)
+    if three and form != "svm-gsu":
+        raise TableError(f"--labels and --covariances belong to svm-gsu, {name} is {form}")
+    if form in ("svmlight", "npz", "svm-gsu"):
+        matrices = _matrices(form, name, data, model_features, reading)
+        return _from_matrices(name, matrices, label, target, features, [*drop, *keep])
+    columns: Columns = (
+        TextColumns(name, data, reading.dialect)
+        if form == "csv"
+        else TypedColumns(name, data, form)
+    )
+    return _from_columns(columns, label, target, features, model_features, drop, keep, reading)
+
+
+def _matrices(
+    form: str, name: str, data: bytes, features: Sequence[str] | None, reading: Reading
+) -> Matrices:
+    if reading.missing != "error" or reading.sentinels:
+        raise TableError(f"{name}: --missing and --sentinel are for tables with columns")
+    if form == "svmlight":
+        return read_svmlight(name, data, features)
+    if form == "npz":
+        return read_npz(name, data)
+    labels, covariances = (
+        None if path is None else TextFile(shown(path), read_bytes(path))
+        for path in (reading.labels, reading.covariances)
+    )
+    return read_documents(
+        TextFile(name, data), labels, covariances, form=reading.covariance_kind, features=features
+    )
+
+
+def _from_matrices(
+    name: str,
+    matrices: Matrices,
+    label: str | None,
+    target: str | None,
+    features: Sequence[str] | None,
+    others: Sequence[str],
+) -> Table:
+    if features is not None or others:
+        raise TableError(f"{name}: --features, --drop and --keep are for tables with columns")
+    asked = label if target is None else target
+    if asked not in (None, OWN):
+        raise TableError(f"{name} has no columns with names; leave --label {asked} out")
+    if asked is not None and not matrices.targets:
+        raise TableError(f"{name} has no labels")
+    table = Table(
+        path=name,
+        features=matrices.names,
+        errors={},
+        mean=matrices.means,
+        std=None,
+        labels=matrices.targets,
+        lines=matrices.rows,
+        covariances=matrices.covariances,
+        notes=matrices.notes,
+    )
+    for row, cell in enumerate(table.labels):
+        if is_missing_label(cell):
+            raise TableError(f"{table.place(row)}: missing label {cell!r}")
+    return table if target is None else _with_values(table)
+
+
+def _with_values(table: Table) -> Table:
+    values = np.empty(len(table.labels))
+    for row, cell in enumerate(table.labels):
+        try:
+            values[row] = float(cell)
+        except ValueError:
+            values[row] = np.nan
+        if not np.isfinite(values[row]):
+            raise TableError(f"{table.place(row)}: the value {cell!r} is not a finite number")
+    return replace(table, values=values, labels=[])
+
+
+def _from_columns(
+    columns: Columns,
+    label: str | None,
+    target: str | None,
+    features: Sequence[str] | None,
+    model_features: Sequence[str] | None,
+    drop: Sequence[str],
+    keep: Sequence[str],
+    reading: Reading,
+) -> Table:
+    if OWN in (label, target):
+        raise ChoiceError(
+            f"{columns.path}: which column holds the labels? Give --label; its columns are "
+            f"{listing(columns.names)}"
+        )
+    numbered = [str(k + 1) for k in range(len(model_features or ()))]
+    if (
+        model_features
+        and list(model_features) == numbered
+        and not set(numbered) & set(columns.names)
+    ):
+        raise TableError(
+            f"{columns.path} has columns with names, the model has no feature names; train it on a "
+            "table or a data frame"
+        )
+    wanted = [name_and_unit(name, columns.names) for name in model_features or ()]
+    chosen = features if model_features is None else [name for name, _ in wanted]
+    roles = find_roles(
+        columns.path,
+        columns.names,
+        not_features=[*([] if label is None else [label]), *keep],
+        target=target,
+        features=chosen,
+        drop=drop,
+        rules=reading.errors,
+    )
+    numbers = [*roles.features, *([] if target is None else [target])]
+    values, std, notes = numbers_of(columns, roles, numbers, reading)
+    of_each = tuple(columns.unit(name) for name in numbers)
+    n_features = len(roles.features)
+    if model_features is None:
+        names = tuple(with_unit(n, u) for n, u in zip(roles.features, of_each, strict=False))
+    else:
+        names = tuple(model_features)
+        convert(columns, values, std, roles.features, [unit for _, unit in wanted])
+    labels = [] if label is None else columns.cells(label)
+    rows, more = complete_rows(columns, values, labels, label, numbers, n_features, reading)
+    errors = {f: e for f, e in roles.errors.items() if f != target}
+    has_values_std = target in roles.errors
+    return Table(
+        path=columns.path,
+        features=names,
+        errors=errors,
+        mean=np.ascontiguousarray(values[rows, :n_features]),
+        std=np.ascontiguousarray(std[rows, :n_features]) if errors else None,
+        labels=[labels[row] for row in rows] if labels else [],
+        lines=columns.lines[rows],
+        values=None if target is None else values[rows, -1].copy(),
+        values_std=std[rows, -1].copy() if has_values_std else None,
+        kept={name: columns.column(name)[rows] for name in keep},
+        notes=(*columns.notes, *roles.notes, *notes, *more),
+        unit_of_rows=columns.unit_of_rows,
+    )

@@ -1,0 +1,340 @@
+"""CSV and TSV: text in some dialect in; its columns, read by pandas, out.
+
+The first line that is no comment names the columns, or, where that is a row already, the last
+comment above it does. The separator is the one that makes most cells of that line, quotes
+respected, among those that make as many of the next.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import math
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halosvm.files.tables.trouble import TableError, as_option, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+SEPARATORS = (",", "\t", ";", "|", " ")
+_WORDS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat", "?", "-", "--")
+_MISSING = frozenset(_WORDS)
+# pandas compares letter by letter
+_SPELLINGS = sorted({f(w) for w in _WORDS for f in (str.lower, str.upper, str.title)} | {"NaN"})
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the text of a table is written.
+
+    Attributes
+    ----------
+    separator : str or None
+        One character, a blank for any white space; None to find it.
+    decimal : str
+        The decimal point.
+    encoding : str or None
+        None for UTF-8, or UTF-16 where the text begins with its mark.
+    header : bool
+        Whether a line names the columns; else they are called 1, 2, ...
+    """
+
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    header: bool = True
+
+
+class TextColumns:
+    """The columns of a CSV or TSV file.
+
+    Attributes
+    ----------
+    path : str
+        What the file is called in messages.
+    names : list of str
+    lines : ndarray of shape (n_rows,)
+        The line on which each row ends, counted from 1.
+    notes : list of str
+        What was left out.
+    """
+
+    unit_of_rows = "line"
+
+    def __init__(self, path: str, data: bytes, dialect: Dialect) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        self._decimal = dialect.decimal
+        if dialect.separator == dialect.decimal:
+            raise TableError(f"{path}: {dialect.decimal!r} cannot be separator and decimal point")
+        lines = _decoded(path, data, dialect.encoding).split("\n")
+        header, first, separator = _find_header(path, lines, dialect)
+        self._separator = separator
+        self.names = header
+        self._body, self.lines = self._rows(lines, first)
+        if not len(self.lines):
+            raise TableError(f"{path} has a header and no rows")
+
+    def unit(self, name: str) -> None:
+        """Return the unit of a column, which text does not have."""
+
+    def numbers(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return columns of numbers side by side, NaN for cells that are missing."""
+        try:
+            frame = self._read(names, dtype=np.float64, na_values=_SPELLINGS, na_filter=True)
+            return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
+        except (ValueError, OverflowError):
+            return self._numbers_cell_by_cell(names)
+
+    def cells(self, name: str) -> list[str]:
+        """Return the cells of a column without the blanks around them."""
+        return [str(cell).strip() for cell in self._texts([name]).iloc[:, 0]]
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column as it stands in the file."""
+        return np.array(self.cells(name), dtype=object)
+
+    def _rows(self, lines: list[str], first: int) -> tuple[str, npt.NDArray[np.int64]]:
+        """Return the rows without comments, and the line on which each ends."""
+        body, numbers, comments, quoted = [], array("q"), 0, False
+        for number, line in enumerate(lines[first:], start=first + 1):
+            if line.startswith("#") and not quoted:
+                comments += 1
+                continue
+            body.append(line)
+            numbers.append(number)
+            quoted ^= line.count('"') % 2 == 1
+        if comments:
+            self.notes.append(f"{counted(comments, 'comment line')} below the header left out")
+        return "\n".join(body), self._checked(body, numbers)
+
+    def _checked(self, body: list[str], numbers: array[int]) -> npt.NDArray[np.int64]:
+        """Return the line of each row after a check that all have as many cells as the header."""
+        ends, wanted = array("q"), len(self.names)
+        for last, cells in self._counts(body, numbers):
+            if cells != wanted:
+                raise TableError(
+                    f"{self.path}, line {last} has {counted(cells, 'cell')}, the header has "
+                    f"{wanted}; cells are separated by {_named(self._separator)}"
+                )
+            ends.append(last)
+        return np.frombuffer(ends, dtype=np.int64) if ends else np.empty(0, np.int64)
+
+    def _counts(self, body: list[str], numbers: array[int]) -> Any:
+        separator = self._separator
+        if not any('"' in line for line in body):
+            for number, line in zip(numbers, body, strict=True):
+                if line.strip():
+                    yield (
+                        number,
+                        (len(line.split()) if separator == " " else line.count(separator) + 1),
+                    )
+            return
+        reader = _csv_reader([line + "\n" for line in body], separator)
+        while True:
+            begin = reader.line_num
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                raise TableError(
+                    f"{self.path}, line {numbers[min(begin, len(numbers) - 1)]}: {error}; a quote "
+                    "is not closed, or not doubled inside of quotes"
+                ) from error
+            if row is None:
+                return
+            if row and (len(row) > 1 or row[0].strip()):
+                yield numbers[reader.line_num - 1], len(row)
+
+    def _texts(self, names: Sequence[str]) -> Any:
+        return self._read(names, dtype=str, na_filter=False)
+
+    def _read(self, names: Sequence[str], **options: Any) -> Any:
+        import pandas as pd
+
+        where = {name: position for position, name in enumerate(self.names)}
+        positions = [where[name] for name in names]
+        frame = pd.read_csv(
+            io.StringIO(self._body),
+            sep=r"\s+" if self._separator == " " else self._separator,
+            header=None,
+            names=range(len(self.names)),
+            usecols=sorted(positions),
+            index_col=False,
+            skipinitialspace=True,
+            decimal=self._decimal,
+            **_exact(pd.__version__),
+            keep_default_na=False,
+            low_memory=False,
+            **options,
+        )
+        if len(frame) != len(self.lines):
+            raise TableError(f"{self.path}: its rows cannot be told apart; check its quotes")
+        order = sorted(range(len(positions)), key=positions.__getitem__)
+        return frame.iloc[:, np.argsort(order)]
+
+    def _numbers_cell_by_cell(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Read cells that pandas does not, and name the first that is no number."""
+        cells = self._texts(names).to_numpy(dtype=object)
+        values = np.empty(cells.shape)
+        for row, column in np.ndindex(cells.shape):
+            cell = str(cells[row, column]).strip()
+            value = _number(cell, self._decimal)
+            if value is None:
+                raise TableError(
+                    f"{self.path}, line {self.lines[row]}, column {names[column]!r}: {cell!r} is "
+                    f"not a number{_advice(cell, names[column])}"
+                )
+            values[row, column] = value
+        return values
+
+
+def _exact(version: str) -> dict[str, str]:
+    """Return the option that older versions of pandas need to read what `repr` wrote."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
+
+
+def _decoded(path: str, data: bytes, encoding: str | None) -> str:
+    if encoding is None:
+        marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        encoding = "utf-16" if marked else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except LookupError as error:
+        raise TableError(f"--encoding: {encoding!r} is not known") from error
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        name = encoding.removesuffix("-sig").upper()
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TableError(
+            f"{path} is not {name} text: line {line} holds the byte 0x{byte:02x}; name its "
+            "--encoding, such as latin-1"
+        ) from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise TableError(f"{path}, line {line} holds a zero byte, which no text does")
+    return text
+
+
+def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[str], int, str]:
+    """Return the names of the columns, the number of lines above the rows, and the separator."""
+    full = [k for k, line in enumerate(lines) if line.strip() and not line.startswith("#")]
+    comments = [k for k, line in enumerate(lines) if line.startswith("#") and line.strip("# \t")]
+    if not full:
+        raise TableError(f"{path} is empty: a header line with column names is needed")
+    first = full[0]
+    if not dialect.header:
+        separator = _separator_of(lines[first], lines[first], dialect)
+        row = _cells(path, lines, first, separator)[0]
+        return [str(k + 1) for k in range(len(row))], first, separator
+    above = [k for k in comments if k < first]
+    if above:
+        comment = lines[above[-1]].lstrip("#").strip(" ")
+        separator = _separator_of(comment, lines[first], dialect)
+        names, _ = _cells(path, [comment], 0, separator)
+        row, _ = _cells(path, lines, first, separator)
+        if len(names) == len(row) and _are_names(names) and not _are_names(row):
+            return _unique(path, names), first, separator
+    following = lines[full[1]] if len(full) > 1 else lines[first]
+    separator = _separator_of(lines[first], following, dialect)
+    names, below = _cells(path, lines, first, separator)
+    for name in names:
+        value = _number(name, dialect.decimal)
+        if value is not None and not math.isnan(value) and not name.strip("+-").isdecimal():
+            raise TableError(
+                f"{path}, line {first + 1}: {name!r} stands where the names of columns should; "
+                "add a line of names, or give --no-header, which calls the columns 1, 2, ..."
+            )
+    return _unique(path, names), below, separator
+
+
+def _are_names(cells: list[str]) -> bool:
+    return all(cell and _number(cell) is None for cell in cells)
+
+
+def _unique(path: str, names: list[str]) -> list[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen and name:
+            raise TableError(f"{path} has {names.count(name)} columns called {name!r}")
+        seen.add(name)
+    return names
+
+
+def _separator_of(header: str, row: str, dialect: Dialect) -> str:
+    """Return the separator that is given, or makes most cells of both lines, or of the first."""
+    if dialect.separator is not None:
+        return dialect.separator
+
+    def cells(line: str, separator: str) -> int:
+        if separator == " ":
+            return len(line.split())
+        with_quotes = csv.reader([line], delimiter=separator, skipinitialspace=True)
+        try:
+            return len(next(with_quotes, []))
+        except csv.Error:  # a cell as long as a wide header, which the right one cuts
+            return 1
+
+    characters = [s for s in SEPARATORS[:-1] if s != dialect.decimal]
+    counts = {s: cells(header, s) for s in characters}
+    both = [s for s in characters if counts[s] > 1 and cells(row, s) == counts[s]]
+    if both:
+        return max(both, key=counts.__getitem__)
+    blank = cells(header, " ")
+    best = max(characters, key=counts.__getitem__)
+    if counts[best] == 1 and blank > 1 and blank == cells(row, " ") and '"' not in header:
+        return " "
+    return best
+
+
+def _cells(path: str, lines: list[str], first: int, separator: str) -> tuple[list[str], int]:
+    """Return the cells of a row that begins on a line, and the number of the line below it."""
+    if separator == " " and '"' not in lines[first]:
+        return lines[first].split(), first + 1
+    reader = _csv_reader([line + "\n" for line in lines[first : first + 100]], separator)
+    try:
+        row = next(reader)
+    except csv.Error as error:
+        raise TableError(
+            f"{path}, line {first + 1}: {error}; a quote is not closed, or not doubled inside of "
+            "quotes"
+        ) from error
+    return [cell.strip() for cell in row], first + reader.line_num
+
+
+def _csv_reader(lines: list[str], separator: str) -> Any:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+
+
+def _named(separator: str) -> str:
+    return {"\t": "tabs", " ": "blanks"}.get(separator, repr(separator))
+
+
+def _number(cell: str, decimal: str = ".") -> float | None:
+    """Return a number, NaN for a missing one, None for what is neither."""
+    cell = cell.strip()
+    if cell.lower() in _MISSING:
+        return math.nan
+    # Python reads 1_000 as a number; no table means that. A point beside a decimal comma parts
+    # thousands, or is a slip.
+    if "_" in cell or (decimal != "." and "." in cell):
+        return None
+    try:
+        return float(cell.replace(decimal, "."))
+    except ValueError:
+        return None
+
+
+def _advice(cell: str, name: str) -> str:
+    if _number(cell, ",") is not None:
+        return "; where a comma is the decimal point, give --decimal ,"
+    return f"; leave the column out by --drop {as_option(name)}, or choose --features"

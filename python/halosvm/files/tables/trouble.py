@@ -1,0 +1,37 @@
+"""What is wrong with a table: `TableError`, and words for its messages."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class TableError(ValueError):
+    """A table that cannot be used; the message is one line and names the place."""
+
+
+class ChoiceError(TableError):
+    """A table that can be used when something is chosen that was not."""
+
+
+def listing(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message, cut short when there are many."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def as_option(name: str, before: str = "") -> str:
+    """Return a name of a column as an option of the command line takes it in a shell."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([name])
+    return shlex.quote(before + text.getvalue())

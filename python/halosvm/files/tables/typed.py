@@ -1,0 +1,153 @@
+"""Tables whose columns have types: Parquet, Feather, FITS, ECSV and VOTable in; columns out.
+
+pyarrow reads the first two, astropy the others, with units and masks.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halosvm.files.tables.opening import missing_package
+from halosvm.files.tables.trouble import TableError, as_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+BY_PYARROW = ("parquet", "feather")
+BY_ASTROPY = ("fits", "ecsv", "votable")
+_NAMES = {
+    "parquet": "Parquet",
+    "feather": "Feather",
+    "fits": "FITS",
+    "ecsv": "ECSV",
+    "votable": "VOTable",
+}
+
+
+class TypedColumns:
+    """The columns of a table with types.
+
+    Attributes
+    ----------
+    path : str
+        What the file is called in messages.
+    names : list of str
+    lines : ndarray of shape (n_rows,)
+        The rows, counted from 1.
+    notes : list of str
+        What the reader of the format says.
+    """
+
+    unit_of_rows = "row"
+
+    def __init__(self, path: str, data: bytes, form: str) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        load = _load_arrow if form in BY_PYARROW else _load_astropy
+        try:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                self._columns, n_rows = load(data, form)
+        except ImportError as error:
+            package = "pyarrow" if form in BY_PYARROW else "astropy"
+            raise missing_package(package, f"{_NAMES[form]} ({path})") from error
+        # what a damaged file makes of the readers is of all kinds
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise TableError(f"{path} is not a readable {_NAMES[form]} table: {reason}") from error
+        self.notes += [" ".join(str(each.message).split()) for each in said[:3]]
+        self.names = list(self._columns)
+        self.lines = np.arange(1, n_rows + 1)
+        if not n_rows or not self.names:
+            raise TableError(f"{path} has a header and no rows")
+
+    def unit(self, name: str) -> Any:
+        """Return the unit of a column, None for none."""
+        return self._columns[name][2]
+
+    def numbers(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return columns of numbers side by side, NaN for cells that are missing."""
+        block = np.empty((len(self.lines), len(names)))
+        for j, name in enumerate(names):
+            values, missing, _ = self._columns[name]
+            if values.ndim != 1 or values.dtype.kind not in "biuf":
+                holds = "text or other things" if values.ndim == 1 else "more numbers in each row"
+                raise TableError(
+                    f"{self.path}: column {name!r} holds {holds}, not one number in each row; "
+                    f"leave it out by --drop {as_option(name)}, or choose --features"
+                )
+            block[:, j] = values
+            block[missing, j] = np.nan
+        return block
+
+    def cells(self, name: str) -> list[str]:
+        """Return the entries of a column as text, empty where they are missing."""
+        values, missing, _ = self._columns[name]
+        if values.ndim != 1:
+            raise TableError(f"{self.path}: column {name!r} holds more than one entry in each row")
+        return [
+            "" if absent else _text(value)
+            for value, absent in zip(values.tolist(), missing, strict=True)
+        ]
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return a column as it stands in the file, as text where some of it is missing."""
+        values, missing, _ = self._columns[name]
+        if missing.any() or values.dtype.kind not in "biuf":
+            return np.array(self.cells(name), dtype=object)
+        return np.asarray(values)
+
+
+_Columns = dict[str, tuple["npt.NDArray[Any]", "npt.NDArray[np.bool_]", Any]]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", errors="backslashreplace")
+    return str(value).strip()
+
+
+def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
+    import pandas as pd
+
+    read = pd.read_parquet if form == "parquet" else pd.read_feather
+    frame = read(io.BytesIO(data))
+    columns: _Columns = {}
+    for name in frame.columns:
+        series = frame[name]
+        missing = series.isna().to_numpy(dtype=bool)
+        if pd.api.types.is_numeric_dtype(series.dtype):
+            whole = not missing.any()
+            plain = series.to_numpy() if whole else series.to_numpy(dtype=np.float64, na_value=0.0)
+            values = np.asarray(plain)
+        else:
+            values = series.to_numpy(dtype=object)
+        columns[str(name)] = (values, missing, None)
+    return columns, len(frame)
+
+
+def _load_astropy(data: bytes, form: str) -> tuple[_Columns, int]:
+    from astropy.table import Table  # type: ignore[import-untyped, unused-ignore]
+
+    formats = {"ecsv": "ascii.ecsv"}
+    # of a stream of text astropy would read the bytes, of a text without a line break a file
+    source = data.decode("utf-8").splitlines() if form == "ecsv" else io.BytesIO(data)
+    options = {"use_names_over_ids": True} if form == "votable" else {}
+    table = Table.read(source, format=formats.get(form, form), **options)
+    columns: _Columns = {}
+    for name in table.colnames:
+        column = table[name]
+        missing = np.zeros(len(table), dtype=bool)
+        mask = getattr(column, "mask", None)
+        plain = np.asarray(getattr(column, "value", column))
+        if mask is not None and plain.ndim == 1:
+            missing |= np.broadcast_to(mask, plain.shape)
+        unit = getattr(column, "unit", None)
+        columns[name] = (plain, missing, None if unit is None or str(unit) == "" else unit)
+    return columns, len(table)

@@ -1,0 +1,231 @@
+"""Tables, written: columns, or examples with their errors and labels, in; a file of any format out.
+
+Numbers are written with as many digits as it takes to read them again as they were.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import warnings
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halosvm.files.atomic import write_bytes
+from halosvm.files.tables.cells import name_and_unit
+from halosvm.files.tables.labels import parse_labels
+from halosvm.files.tables.opening import COMPRESSIONS, FORMATS, format_of, missing_package
+from halosvm.files.tables.trouble import TableError
+from halosvm.files.tables.typed import BY_ASTROPY, BY_PYARROW
+from halosvm.gaussians.covariance_kinds import storage_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from halosvm.files.tables.table import Table
+    from halosvm.gaussians.covariances import Covariances
+
+WITH_COLUMNS = ("csv", *BY_PYARROW, *BY_ASTROPY)
+
+
+def output_format(path: str | os.PathLike[str], given: str | None, default: str | None) -> str:
+    """Return the format to write, from an option or else from the ending of the name."""
+    found = given or format_of(path) or default
+    if found is None:
+        raise ValueError(
+            f"the ending of {path} names no format; name one by --to: {', '.join(FORMATS)}"
+        )
+    return found
+
+
+def write_columns(
+    columns: Mapping[str, npt.NDArray[Any]], path: str | os.PathLike[str], form: str
+) -> None:
+    """Write columns of numbers or text, with units that stand in brackets behind their names.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+    path : path-like
+        A file, or - for standard output; its ending says how to compress, and parts .tsv from .csv.
+    form : str
+        One of the formats with columns.
+    """
+    if form not in WITH_COLUMNS:
+        raise ValueError(f"{form} has no columns with names; use one of {', '.join(WITH_COLUMNS)}")
+    writers = {"csv": _as_csv, "parquet": _as_arrow, "feather": _as_arrow}
+    try:
+        content = writers.get(form, _as_astropy)(columns, path, form)
+    except ImportError as error:
+        package = "pyarrow" if form in BY_PYARROW else "astropy"
+        raise missing_package(package, f"writing {form}") from error
+    write_bytes(path, _compressed(content, path))
+
+
+def write_table(table: Table, path: str | os.PathLike[str], form: str, label: str) -> None:
+    """Write the examples of a table with their errors, and its labels or values.
+
+    Parameters
+    ----------
+    table : Table
+    path : path-like
+    form : str
+        One of the formats but svm-gsu; errors of a format that has none for them are refused.
+    label : str
+        What the column of labels or values is to be called.
+    """
+    if form in WITH_COLUMNS:
+        write_columns(_columns(table, label), path, form)
+    elif form == "npz":
+        write_bytes(path, _as_npz(table))
+    elif form == "svmlight":
+        write_bytes(path, _compressed(_as_svmlight(table), path))
+    else:
+        raise ValueError(f"{form} is read and not written; use npz for any covariances")
+
+
+def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
+    mean = table.mean.toarray() if hasattr(table.mean, "toarray") else table.mean
+    std = table.std
+    if table.covariances is not None:
+        if not storage_of(table.covariances).independent:
+            raise TableError(
+                f"{table.path} has covariances between features, which columns cannot hold; write "
+                "npz"
+            )
+        std = _standard_deviations(table.covariances)
+    columns: dict[str, npt.NDArray[Any]] = dict(table.kept)
+    for j, name in enumerate(table.features):
+        column, unit = name_and_unit(name, ())
+        columns[name] = mean[:, j]
+        if std is not None and (table.covariances is not None or column in table.errors):
+            columns[f"{column}_std" + (f" [{unit}]" if unit else "")] = std[:, j]
+    if table.values is not None:
+        columns[label] = table.values
+        if table.values_std is not None:
+            columns[f"{label}_std"] = table.values_std
+    elif table.labels:
+        columns[label] = parse_labels(table.labels)
+    return columns
+
+
+def _as_csv(
+    columns: Mapping[str, npt.NDArray[Any]], path: str | os.PathLike[str], _kind: str
+) -> bytes:
+    name = PurePath(path)
+    while name.suffix.lower() in COMPRESSIONS:
+        name = name.with_suffix("")
+    separator = "\t" if name.suffix.lower() in {".tsv", ".tab"} else ","
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    return text.getvalue().encode("utf-8")
+
+
+def _as_arrow(
+    columns: Mapping[str, npt.NDArray[Any]], _path: str | os.PathLike[str], form: str
+) -> bytes:
+    import pandas as pd
+
+    frame, stream = pd.DataFrame(dict(columns)), io.BytesIO()
+    (frame.to_parquet if form == "parquet" else frame.to_feather)(stream)
+    return stream.getvalue()
+
+
+def _as_astropy(
+    columns: Mapping[str, npt.NDArray[Any]], _path: str | os.PathLike[str], form: str
+) -> bytes:
+    from astropy.table import Table as AstropyTable  # type: ignore[import-untyped, unused-ignore]
+
+    table = AstropyTable()
+    for name, values in columns.items():
+        column, unit = name_and_unit(name, ())
+        table[column] = values.astype(np.str_) if values.dtype.kind == "O" else values
+        table[column].unit = unit
+    if form == "ecsv":
+        text = io.StringIO()
+        table.write(text, format="ascii.ecsv")
+        return text.getvalue().encode("utf-8")
+    stream = io.BytesIO()
+    options = {"tabledata_format": "binary2"} if form == "votable" else {}
+    with warnings.catch_warnings():
+        # names that are no identifiers get one beside them
+        warnings.simplefilter("ignore")
+        table.write(stream, format=form, **options)
+    return stream.getvalue()
+
+
+def _as_npz(table: Table) -> bytes:
+    mean = table.mean.toarray() if hasattr(table.mean, "toarray") else table.mean
+    arrays: dict[str, Any] = {"X": mean, "feature_names": np.array(table.features, dtype=np.str_)}
+    if table.std is not None:
+        arrays["X_std"] = table.std
+    elif table.covariances is not None and storage_of(table.covariances).independent:
+        squared = table.covariances.squared
+        arrays["X_std" if squared else "X_var"] = (
+            _standard_deviations(table.covariances) if squared else table.covariances.variances()
+        )
+    elif table.covariances is not None:
+        arrays["X_cov"] = table.covariances.to_full()
+    if table.values is not None:
+        arrays["y"] = table.values
+    elif table.labels:
+        arrays["y"] = parse_labels(table.labels)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **arrays)
+    return stream.getvalue()
+
+
+def _as_svmlight(table: Table) -> bytes:
+    if table.std is not None or table.covariances is not None:
+        raise TableError(f"{table.path} has errors, which svmlight cannot hold; write npz or csv")
+    targets = table.values if table.values is not None else _numeric_labels(table)
+    lines = []
+    for row, target in enumerate(targets):
+        at = table.mean[[row]].toarray()[0] if hasattr(table.mean, "toarray") else table.mean[row]
+        entries = (f"{j + 1}:{float(at[j])!r}" for j in np.flatnonzero(at))
+        # scikit-learn's own writer gives 16 digits, which do not always read as they were
+        lines.append(" ".join([str(target), *entries]))
+    return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def _numeric_labels(table: Table) -> Any:
+    labels = parse_labels(table.labels) if table.labels else np.zeros(len(table.lines), np.int64)
+    if labels.dtype.kind in "iu":
+        return labels.tolist()
+    raise TableError(f"{table.path} has labels that are not integers, which svmlight cannot hold")
+
+
+def _standard_deviations(covariances: Covariances) -> npt.NDArray[np.float64]:
+    """Return them as they are stored where they are, for a square would round them."""
+    values = covariances.values
+    if covariances.squared and values is not None:
+        return np.array(np.broadcast_to(values.reshape(len(values), -1), covariances.shape))
+    return np.sqrt(covariances.variances())
+
+
+def _compressed(content: bytes, path: str | os.PathLike[str]) -> bytes:
+    suffix = PurePath(path).suffix.lower()
+    if suffix == ".gz":
+        return gzip.compress(content, mtime=0)
+    if suffix == ".bz2":
+        return bz2.compress(content)
+    if suffix == ".xz":
+        return lzma.compress(content)
+    if suffix == ".zst":
+        try:
+            import pyarrow as pa
+        except ImportError as error:
+            raise missing_package("pyarrow", "zstd compression") from error
+        packed: bytes = pa.compress(content, codec="zstd", asbytes=True)
+        return packed
+    return content
