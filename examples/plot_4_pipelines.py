@@ -64,7 +64,7 @@ machine = search.best_estimator_[-1]
 grid = np.stack(
     np.meshgrid(*(np.linspace(a, b, 200) for a, b in (ax.get_xlim(), ax.get_ylim()))), -1
 )
-sides = np.searchsorted(machine.classes_, machine.predict(grid.reshape(-1, 2))).reshape(200, 200)
+sides = (grid @ machine.coef_.T + machine.intercept_).argmax(axis=-1)
 ax.contour(*np.moveaxis(grid, -1, 0), sides, levels=[0.5, 1.5], colors="black", linewidths=0.8)
 ax.set(xlabel="component 1", ylabel="component 2")
 ax.legend()
