@@ -1,10 +1,11 @@
 """
-What an error bar means: measurements, missing values and true values
-=====================================================================
+What an error bar means
+=======================
 
-Most data with error bars are measurements: true value + noise of known size. Then the example is
-not the Gaussian around the number that was read. What one knows of the true value is its
-*posterior* under the population of all true values, and `EmpiricalBayes` estimates both.
+Measurements, missing values and true values. Most data with error bars are measurements: true value
++ noise of known size. Then the example is not the Gaussian around the number that was read. What
+one knows of the true value is its *posterior* under the population of all true values, and
+`EmpiricalBayes` estimates both.
 """
 
 # %%

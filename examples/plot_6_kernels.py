@@ -64,7 +64,7 @@ for name, colour in zip(machines, ("black", "C2", "C4"), strict=True):
     values = machines[name].decision_function(grid.reshape(-1, 2)).reshape(80, 80)
     ax.contour(*np.moveaxis(grid, -1, 0), values, levels=[0], colors=colour)
     ax.plot([], [], color=colour, label=name)
-ax.set(xlabel="feature 1", ylabel="feature 2")
+ax.set(xlabel="feature 0", ylabel="feature 1")
 ax.legend()
 plt.show()
 

@@ -62,10 +62,10 @@ plt.show()
 # %%
 # What an error bar does
 # ----------------------
-# One posterior mean, with error bars of growing size.
+# One posterior mean, whose probability alone is near 0.9, with error bars of growing size.
 
 sizes = np.linspace(0, 3, 30)
-place = asked.mean[np.argmax(means_alone)]
+place = asked.mean[np.argmin(np.abs(means_alone - 0.9))]
 same = Gaussians(np.tile(place, (30, 1)), std=np.outer(sizes, np.ones(10)))
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.plot(sizes, clf.predict_proba(same)[:, 1])
