@@ -65,7 +65,7 @@ def test_every_public_name_is_in_the_reference():
     parts = {"index": halosvm, "uncertainty": halosvm.uncertainty, "numpy": halosvm.reference}
     for page, module in parts.items():
         text = (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
-        listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+        listed = re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", text, re.MULTILINE)
         modules = {"reference", "uncertainty"} if module is halosvm else set()
         assert sorted(listed) == sorted(set(module.__all__) - modules)
 
@@ -80,3 +80,13 @@ def test_every_public_header_is_on_one_page_of_the_library():
     assert sorted(heading for heading, _ in listed) == sorted(headers - {"halosvm.hpp"})
     assert all(heading.rpartition("/")[2] == name for heading, name in listed)
     assert len({name for _, name in listed}) == len(listed)
+
+
+def test_every_letter_of_the_specification_in_the_code_is_a_heading():
+    text = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^##+ ([A-N](?:\.\d+b?)?)(?:\.)? ", text, re.MULTILINE))
+    sources = [*(ROOT / "cpp").rglob("*.?pp"), *(ROOT / "python").rglob("*.py")]
+    code = "".join(path.read_text(encoding="utf-8") for path in sources)
+    letters = set(re.findall(r"\bspec ([A-Z](?:\.\d+b?)?)\b", code))
+    assert "A.8" in letters
+    assert sorted(letters - headings) == []
