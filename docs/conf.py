@@ -40,6 +40,8 @@ root_doc = "index"
 
 html_theme = "furo"
 html_title = f"halosvm {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 
