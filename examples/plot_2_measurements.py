@@ -42,13 +42,19 @@ with_holes = np.where(holes, np.nan, measured)
 # bar.
 
 posterior = EmpiricalBayes().fit_transform(with_holes, X_std=std)
-wrong = np.sqrt(np.mean((measured - truth)[~holes] ** 2))
-right = np.sqrt(np.mean((posterior.mean - truth)[~holes] ** 2))
-filled = np.sqrt(np.mean((posterior.mean - truth)[holes] ** 2))
-print(f"distance from the truth: {wrong:.2f} measured, {right:.2f} posterior mean")
-print(
-    f"                         1.00 of the mean of a feature, {filled:.2f} posterior mean (missing)"
-)
+
+
+def distance(guess, where):
+    """Return the root mean square of what a guess is off the true values."""
+    return np.sqrt(np.mean((guess - truth)[where] ** 2))
+
+
+print("distance from the true values")
+print(f"  as measured      {distance(measured, ~holes):.2f}")
+print(f"  posterior means  {distance(posterior.mean, ~holes):.2f}")
+print("and where values are missing")
+print(f"  mean of the feature  {distance(np.nanmean(with_holes, axis=0), holes):.2f}")
+print(f"  posterior means      {distance(posterior.mean, holes):.2f}")
 
 # %%
 # The picture shows fifty cells: what was read, with error bars, and what is known after all cells
@@ -74,7 +80,7 @@ plt.show()
 # What it is worth
 # ----------------
 # Test examples are measurements, too. Here the posteriors gain several points over ignoring the
-# errors, with any classifier behind them, and Gaussians around the raw values gain nothing: they
+# errors, with either classifier behind them, and Gaussians around the raw values gain nothing: they
 # answer another question, the one for examples that *are* distributions.
 
 X = Gaussians(measured, std=std)

@@ -1,6 +1,7 @@
-"""The examples of the gallery: each runs without a warning, draws, and says something."""
+"""The examples of the gallery, and the README's pictures: each runs without a warning and draws."""
 
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,14 @@ def test_example_runs_draws_and_prints(path, monkeypatch, capsys):
 
 def test_there_are_eight_in_order():
     assert [path.name[:7] for path in EXAMPLES] == [f"plot_{k}_" for k in range(1, 9)]
+
+
+@pytest.mark.parametrize("name", ["decision_lines", "pictures"])  # the third is the demo's own
+def test_picture_of_the_readme_is_drawn(name, monkeypatch, tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    output = tmp_path / "picture.png"
+    monkeypatch.setattr(sys, "argv", [name, str(output)])
+    with plt.rc_context():
+        runpy.run_path(str(ROOT / "docs" / "figures" / f"{name}.py"), run_name="__main__")
+    plt.close("all")
+    assert plt.imread(output).std() > 0
