@@ -1,30 +1,93 @@
-"""The README: its Python runs from top to bottom, and its pictures are there."""
+"""The README and the pages of docs: their Python runs, and what they point to is there."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+import halosvm
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
+WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
 
-pytestmark = pytest.mark.skipif(not README.exists(), reason="the README is not here")
+pytestmark = pytest.mark.skipif(
+    not all((ROOT / name).exists() for name in ("docs/conf.py", "examples", "bench")),
+    reason="this is no clone",
+)
+
+
+def run_blocks(page):
+    """Run the blocks of a page one after the other in one session, and return its names."""
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    names = {}
+    for block in blocks:
+        exec(compile(block, page.name, "exec"), names)
+    return names
 
 
 def test_examples_run_one_after_the_other_in_one_session():
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
-    names = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
+    names = run_blocks(README)
     assert names["any_other"].predict(names["measured"][:2]).shape == (2,)
-    assert names["scaled"].covariances.kind == names["curves"].covariances.kind == "diagonal"
-    assert names["robust"].suboptimality_ <= 1e-6
-    assert names["value_std"].shape == (3,)
+    assert names["clf"].suboptimality_ <= 1e-6
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(DOCS)))
+def test_python_of_a_page_runs_from_top_to_bottom(page):
+    assert len(run_blocks(page)) > 1
+
+
+def test_pages_have_code_to_run():
+    assert {"error_bars.md", "losses.md", "migration.md"} <= {page.name for page in WITH_CODE}
 
 
 def test_pictures_and_links_exist():
-    text = README.read_text(encoding="utf-8")
-    names = re.findall(r"\]\(([^)#:]+)\)", text)
-    assert "docs/error_bars.png" in names
-    assert not [name for name in names if not (ROOT / name).exists()]
+    pages = [README, *PAGES]
+    names = {
+        (page, name)
+        for page in pages
+        for name in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+        if "gallery/" not in name  # made from the examples
+    }
+    assert (README, "docs/error_bars.png") in names
+    assert not [(page.name, name) for page, name in names if not (page.parent / name).exists()]
+
+
+def test_examples_of_the_gallery_that_pages_point_to_exist():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    names = set(re.findall(r"gallery/(plot_\w+)\.rst", text))
+    assert names
+    assert not [name for name in names if not (ROOT / "examples" / f"{name}.py").exists()]
+
+
+def test_every_public_name_is_in_the_reference():
+    parts = {"index": halosvm, "uncertainty": halosvm.uncertainty, "numpy": halosvm.reference}
+    for page, module in parts.items():
+        text = (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        listed = re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", text, re.MULTILINE)
+        modules = {"reference", "uncertainty"} if module is halosvm else set()
+        assert sorted(listed) == sorted(set(module.__all__) - modules)
+
+
+def test_every_public_header_is_on_one_page_of_the_library():
+    pages = (DOCS / "cpp").glob("*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    listed = re.findall(r"^## ([\w/]+\.hpp)\n\n```\{doxygenfile\} (\w+\.hpp)$", text, re.MULTILINE)
+    folder = ROOT / "cpp" / "include" / "halosvm"
+    headers = {str(path.relative_to(folder).as_posix()) for path in folder.rglob("*.hpp")}
+    # Of everything, halosvm.hpp, the index tells; Doxygen finds files by their names alone.
+    assert sorted(heading for heading, _ in listed) == sorted(headers - {"halosvm.hpp"})
+    assert all(heading.rpartition("/")[2] == name for heading, name in listed)
+    assert len({name for _, name in listed}) == len(listed)
+
+
+def test_every_letter_of_the_specification_in_the_code_is_a_heading():
+    text = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^##+ ([A-N](?:\.\d+b?)?)(?:\.)? ", text, re.MULTILINE))
+    sources = [*(ROOT / "cpp").rglob("*.?pp"), *(ROOT / "python").rglob("*.py")]
+    code = "".join(path.read_text(encoding="utf-8") for path in sources)
+    letters = set(re.findall(r"\bspec ([A-Z](?:\.\d+b?)?)\b", code))
+    assert "A.8" in letters
+    assert sorted(letters - headings) == []

@@ -81,7 +81,7 @@ class SafeSVC(GaussianClassifier, LinearModel):
     ----------
     std_ : ndarray of shape (n_features,)
         The sizes, in the units of the features.
-    validation_losses_ : ndarray of shape (n_iter_ + 1,)
+    validation_losses_ : ndarray of shape (n_steps + 1,)
         Mean hinge loss on the validation data at the start and after each step; it never increases.
     coef_ : ndarray of shape (1, n_features)
         w, in the units of 1 / feature.

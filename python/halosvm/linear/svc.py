@@ -70,8 +70,9 @@ class UncertainSVC(GaussianClassifier, LinearModel):
           m - 1/2 beyond: smooth, and outliers count as in the hinge.
         - "worst_case": :math:`\max(0, 1 - y f(x) + r \sqrt{w' \Sigma w})`, the hinge loss of the
           worst point within `radius` r standard deviations of the mean (robust SVM), for errors
-          with a bound. With r of `uncertainty.confidence_radius(epsilon)` an example whose loss is
-          :math:`\xi` keeps its margin, :math:`y f(X) \ge 1 - \xi`, with probability 1 - epsilon.
+          with a bound. With r of `halosvm.uncertainty.confidence_radius` for epsilon an example
+          whose loss is :math:`\xi` keeps its margin, :math:`y f(X) \ge 1 - \xi`, with probability
+          1 - epsilon.
         - "best_case": :math:`\max(0, 1 - y f(x) - r \sqrt{w' \Sigma w})`, that of the best point
           (TSVC). It is not convex: the fit ends at a point that no further round improves, and no
           bound is known; only "auto" solves it, by a sequence of plain support vector machines that

@@ -15,8 +15,8 @@ namespace halosvm {
 /// Sums of the chunks and work space of the threads. \p Sum has set_zero() and add().
 template <class Sum, class Work>
 struct BlockMemory {
-  std::vector<Sum> sums;
-  std::vector<Work> work;
+  std::vector<Sum> sums;   ///< one for each chunk
+  std::vector<Work> work;  ///< one for each thread
 };
 
 /// total = the sum over all blocks of what body(begin, count, work, sum) adds, in the order of the rows.
@@ -61,10 +61,12 @@ void for_each_block(Index n_rows, Index block_rows, const Execution& execution, 
 template <class Memory>
 class Kept {
  public:
+  /// The memory that was given back, or null if there is none or another call has it.
   std::unique_ptr<Memory> take() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::move(memory_);
   }
+  /// Leaves memory for the next call.
   void give(std::unique_ptr<Memory> memory) {
     const std::lock_guard<std::mutex> lock(mutex_);
     memory_ = std::move(memory);

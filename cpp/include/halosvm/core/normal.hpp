@@ -19,7 +19,7 @@ struct NormalTail {
 /// Beyond this argument phi falls below 1e-305 and all tail values are returned as 0.
 inline constexpr double normal_tail_end = 37.5;
 
-inline constexpr double log_two_pi = 1.8378770664093454836;
+inline constexpr double log_two_pi = 1.8378770664093454836;  ///< log(2 pi)
 
 namespace detail {
 
@@ -145,8 +145,8 @@ double normal_upper_quantile(double p);
 
 /// The ratio m / s together with its rounding error: m / s = value + error to about 100 bits.
 struct Ratio {
-  double value;
-  double error;
+  double value;    ///< the rounded ratio
+  double error;    ///< what rounding took from it
   double inverse;  ///< 1 / s
 };
 

@@ -23,6 +23,7 @@ struct Execution {
 /// Thrown to the caller when Execution::keep_running returned false.
 class Stopped : public std::exception {
  public:
+  /// One sentence.
   const char* what() const noexcept override { return "stopped by the caller"; }
 };
 
@@ -38,11 +39,13 @@ class Checkpoint {
 /// checkpoint. Unlike std::function it never allocates.
 class Task {
  public:
+  /// Refers to the function, which must outlive this object; it is called as function(task, slot, checkpoint).
   template <class Function>
   Task(const Function& function)  // NOLINT(*-explicit-constructor): lambdas become tasks
       : function_(&function), call_([](const void* object, Index task, int slot, Checkpoint& checkpoint) {
           (*static_cast<const Function*>(object))(task, slot, checkpoint);
         }) {}
+  /// Calls the function.
   void operator()(Index task, int slot, Checkpoint& checkpoint) const { call_(function_, task, slot, checkpoint); }
 
  private:
@@ -50,7 +53,7 @@ class Task {
   void (*call_)(const void*, Index, int, Checkpoint&);
 };
 
-/// Number of threads that \ref run_tasks starts, hence of slots; at least 1.
+/// Number of threads that run_tasks() starts, hence of slots; at least 1.
 int thread_count(Index n_tasks, const Execution& execution);
 
 /// Runs every task once, on the calling thread and on thread_count - 1 more, started and joined in here.
@@ -60,9 +63,13 @@ void run_tasks(Index n_tasks, const Execution& execution, const Task& task);
 /// The rows 0..n_rows-1 cut into at most 64 runs of at least \p least rows; depends on the arguments alone.
 class Chunks {
  public:
+  /// Chunks of \p n_rows rows.
   Chunks(Index n_rows, Index least) : n_rows_(n_rows), size_(std::max(least, (n_rows + 63) / 64)) {}
+  /// Number of chunks.
   Index count() const { return (n_rows_ + size_ - 1) / size_; }
+  /// First row of a chunk.
   Index begin(Index chunk) const { return chunk * size_; }
+  /// The row after the last of a chunk.
   Index end(Index chunk) const { return std::min(n_rows_, (chunk + 1) * size_); }
 
  private:

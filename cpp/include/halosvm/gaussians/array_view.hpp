@@ -12,23 +12,29 @@ namespace halosvm {
 
 /// The rows a block consists of: a run of consecutive rows, or a list of row numbers.
 struct Rows {
-  Index begin = 0;
-  Index count = 0;
+  Index begin = 0;                 ///< first row of a run
+  Index count = 0;                 ///< number of rows
   const Index* indices = nullptr;  ///< when given, row k of the block is indices[k] and begin is unused
 
+  /// Number of the row that is row \p k of the block.
   Index operator[](Index k) const { return indices != nullptr ? indices[k] : begin + k; }
 };
 
+/// The view: a pointer, a shape and a type of numbers, which are never copied as a whole.
 class ArrayView {
  public:
   ArrayView() = default;
   /// \param data rows x cols numbers, row-major, which must outlive the view.
   /// \param squared the numbers are square roots: they are read as their squares (standard deviations as variances).
   ArrayView(const double* data, Index rows, Index cols, bool squared = false);
+  /// The same for float32.
   ArrayView(const float* data, Index rows, Index cols, bool squared = false);
 
+  /// Number of rows.
   Index rows() const { return rows_; }
+  /// Number of columns.
   Index cols() const { return cols_; }
+  /// Whether there are no numbers.
   bool empty() const { return rows_ == 0 || cols_ == 0; }
   /// The same numbers less \p origin, one number for each column, which must outlive the result.
   ArrayView seen_from(const double* origin) const;
@@ -95,6 +101,7 @@ class ArrayView {
 
 /// The same for the rows of a block.
 void multiply(const ConstMatrixMap& block, const ConstMatrixRef& weights, MatrixRef out);
+/// sum(k, :) += sum_i coefficients(k, i) x_i for the rows x_i of a block.
 void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coefficients, MatrixRef sum);
 
 }  // namespace halosvm

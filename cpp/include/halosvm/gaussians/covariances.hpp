@@ -16,8 +16,8 @@ namespace halosvm {
 
 /// The largest block of work a pass asks for; sizes scratch memory.
 struct BlockShape {
-  Index rows;
-  Index problems;
+  Index rows;      ///< of a block
+  Index problems;  ///< weight vectors at once
 };
 
 /// Factors F_i of covariances S_i = F_i F_i', each n_features x r_i. Vectors of r_i numbers stand one after another in
@@ -28,6 +28,7 @@ class Factors {
 
   /// r_i, and r_0 + ... + r_{i - 1}.
   virtual Index rank(Index row) const = 0;
+  /// The sum of the ranks of earlier rows.
   virtual Index first_column(Index row) const = 0;
 
   /// p_i = F_i' w for consecutive rows; p: the vectors of these rows.
@@ -53,17 +54,20 @@ inline Index total_rank(const Factors& factors, Index n_rows) {
 /// A read-only view of n_samples covariance matrices of order n_features, all of one kind.
 class Covariances {
  public:
+  /// For the kinds: what all of them have.
   Covariances(Index n_samples, Index n_features) : n_samples_(n_samples), n_features_(n_features) {}
   virtual ~Covariances() = default;
 
+  /// Number of examples.
   Index n_samples() const { return n_samples_; }
+  /// Order of the matrices.
   Index n_features() const { return n_features_; }
 
   /// "zero", "isotropic", "sparse_diagonal", "diagonal", "low_rank", "full" or "columns".
   virtual const char* kind() const = 0;
 
   /// The q of the spread s_i = |F_i'w|_q. Where it is not 2, S_i w below stands for s_i times the gradient of s_i, so
-  /// that w' S_i w is s_i^2 still; see \ref in_norm.
+  /// that w' S_i w is s_i^2 still; see in_norm().
   virtual double spread_norm() const { return 2.0; }
 
   /// Whether every S_i is known to be 0, so that nothing needs to be read.
@@ -93,6 +97,7 @@ class Covariances {
     static_cast<void>(kept);
     bilinear(rows, W, W, out, scratch);
   }
+  /// Number of doubles that \ref squares keeps for a block up to \p shape.
   virtual Index kept_size(const BlockShape& shape) const {
     static_cast<void>(shape);
     return 0;
@@ -135,10 +140,12 @@ class Covariances {
 /// Kinds by what they are, for those that know no classes. All S_i = 0; others times a factor; F_i F_i' with the
 /// factors one after another, F_i from column offsets[i] to offsets[i + 1], as \ref LowRankCovariances has them.
 std::shared_ptr<const Covariances> no_covariances(Index n_samples, Index n_features);
+/// The covariances factor S_i.
 std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Covariances> base, double factor);
 /// The sizes of errors F_i u with |u|_p <= 1, p = \p norm: spreads |F_i'w|_q with 1/p + 1/q = 1 (spec G.1).
 /// \throws std::invalid_argument for a norm below 1, and for covariances without factors unless the norm is 2.
 std::shared_ptr<const Covariances> in_norm(std::shared_ptr<const Covariances> base, double norm);
+/// The covariances F_i F_i'; the arrays must outlive them.
 std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors, const Index* offsets, Index n_samples,
                                                         Index n_features);
 

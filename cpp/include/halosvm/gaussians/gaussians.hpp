@@ -11,21 +11,30 @@
 
 namespace halosvm {
 
+/// Examples N(x_i, S_i): means and covariances, of any kind each.
 class Gaussians {
  public:
   /// \param means n_samples x n_features. \param covariances of the same shape.
   /// \throws std::invalid_argument when the shapes differ.
   Gaussians(std::shared_ptr<const Means> means, std::shared_ptr<const Covariances> covariances);
+  /// The same for an array of means.
   Gaussians(const ArrayView& means, std::shared_ptr<const Covariances> covariances)
       : Gaussians(std::make_shared<DenseMeans>(means), std::move(covariances)) {}
+  /// The same for a sparse array of means.
   Gaussians(const SparseView& means, std::shared_ptr<const Covariances> covariances)
       : Gaussians(std::make_shared<SparseMeans>(means), std::move(covariances)) {}
 
+  /// Number of examples.
   Index n_samples() const { return means_->rows(); }
+  /// Number of features.
   Index n_features() const { return means_->cols(); }
+  /// The x_i.
   const Means& means() const { return *means_; }
+  /// The x_i, for others that keep them.
   const std::shared_ptr<const Means>& shared_means() const { return means_; }
+  /// The S_i.
   const Covariances& covariances() const { return *covariances_; }
+  /// The S_i, for others that keep them.
   const std::shared_ptr<const Covariances>& shared_covariances() const { return covariances_; }
 
   /// Rows of a block, 1 to 256: those that fit into 128 KiB, or up to 16 that fit into 512 KiB, so that a block stays

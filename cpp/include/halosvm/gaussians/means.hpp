@@ -13,14 +13,18 @@
 
 namespace halosvm {
 
+/// Means x_i in any storage; products and sums over blocks of rows are all that others ask for.
 class Means {
  public:
+  /// For the kinds: what all of them have.
   Means(Index rows, Index cols) : rows_(rows), cols_(cols) {}
   virtual ~Means() = default;
   Means(const Means&) = delete;
   Means& operator=(const Means&) = delete;
 
+  /// Number of examples.
   Index rows() const { return rows_; }
+  /// Number of features.
   Index cols() const { return cols_; }
 
   /// Whether a \ref block takes much more memory than the rows do as they are stored.
@@ -62,6 +66,7 @@ class Means {
 /// Rows as they lie in memory.
 class DenseMeans final : public Means {
  public:
+  /// \param array the numbers, which must outlive this object. \param origin what they are seen from, or empty for 0.
   explicit DenseMeans(const ArrayView& array, Vector origin = {});
 
   bool sparse() const override { return false; }
@@ -95,6 +100,7 @@ class DenseMeans final : public Means {
 /// sparse. A column whose mean is far above its deviation is one of them.
 class SparseMeans final : public Means {
  public:
+  /// \param array the numbers, which must outlive this object.
   explicit SparseMeans(const SparseView& array);
 
   bool sparse() const override { return true; }

@@ -6,6 +6,7 @@
 
 namespace halosvm {
 
+/// Examples that are mixtures of Gaussians, each with any number of components.
 class Mixtures {
  public:
   /// Each Gaussian by itself: what takes mixtures takes Gaussians.
@@ -19,15 +20,20 @@ class Mixtures {
   /// sums that differ from 1 by more than 1e-6.
   Mixtures(const Gaussians& components, const Index* offsets, Index n_samples, const double* weights);
 
+  /// Number of mixtures.
   Index n_samples() const { return n_samples_; }
+  /// Number of features.
   Index n_features() const { return components_.n_features(); }
+  /// The components of all mixtures, in order.
   const Gaussians& components() const { return components_; }
 
   /// Every mixture has one component.
   bool plain() const { return offsets_ == nullptr; }
   /// Components of mixture i: begin(i) ... end(i) - 1.
   Index begin(Index i) const { return plain() ? i : offsets_[i]; }
+  /// The component after the last of mixture \p i.
   Index end(Index i) const { return begin(i + 1); }
+  /// The weight of a component within its mixture.
   double weight(Index component) const { return plain() ? 1.0 : weights_[component]; }
 
  private:

@@ -13,8 +13,10 @@ namespace halosvm {
 
 /// A pointer to numbers of one of two types.
 using SparseValues = std::variant<const double*, const float*>;
+/// A pointer to indices of one of two types.
 using SparseIndices = std::variant<const std::int32_t*, const std::int64_t*>;
 
+/// The view: three pointers and a shape; nothing is copied.
 class SparseView {
  public:
   SparseView() = default;
@@ -26,13 +28,17 @@ class SparseView {
              bool squared = false)
       : values_(values), columns_(columns), offsets_(offsets), rows_(rows), cols_(cols), squared_(squared) {}
 
+  /// Number of rows.
   Index rows() const { return rows_; }
+  /// Number of columns.
   Index cols() const { return cols_; }
+  /// Whether the numbers are read as their squares.
   bool squared() const { return squared_; }
   /// Where the numbers of a row begin; of row rows() where all end.
   Index offset(Index row) const {
     return std::visit([row](const auto* offsets) { return static_cast<Index>(offsets[row]); }, offsets_);
   }
+  /// How many numbers are stored.
   Index stored() const { return offset(rows_) - offset(0); }
   /// Bytes stored for one row, on average, rounded up.
   Index row_bytes() const;

@@ -27,6 +27,7 @@ class SubspaceFactors {
 
   /// Writes the factors one after another, each n_features x rank row-major: n_features * offsets().back() numbers.
   void write(double* out) const { write_as(out); }
+  /// The same as float32.
   void write(float* out) const { write_as(out); }
 
  private:

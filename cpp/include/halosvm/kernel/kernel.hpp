@@ -14,6 +14,7 @@
 
 namespace halosvm {
 
+/// The kernels whose expectations have a closed form here.
 enum class KernelKind : std::uint8_t {
   rbf,         ///< exp(-sum_k gamma_k (x_k - y_k)^2)
   laplacian,   ///< exp(-sum_k gamma_k |x_k - y_k|); zero, isotropic and diagonal covariances only
@@ -21,20 +22,21 @@ enum class KernelKind : std::uint8_t {
   linear,      ///< sum_k x_k y_k, to which covariances are nothing
 };
 
+/// A kernel, of which the expectation between two Gaussians is taken (spec H).
 struct ExpectedKernel {
-  KernelKind kind = KernelKind::rbf;
-  Vector gamma = Vector::Ones(1);  ///< positive: one for all features, or one for each
-  int degree = 3;
-  double coef0 = 1.0;
-  bool normalize = false;  ///< k(X, Y) / sqrt(k(X, X) k(Y, Y)); 0 where that is 0 / 0
+  KernelKind kind = KernelKind::rbf;  ///< which one
+  Vector gamma = Vector::Ones(1);     ///< positive: one for all features, or one for each
+  int degree = 3;                     ///< of polynomial: 1, 2 or 3
+  double coef0 = 1.0;                 ///< of polynomial
+  bool normalize = false;             ///< k(X, Y) / sqrt(k(X, X) k(Y, Y)); 0 where that is 0 / 0
 };
 
 /// Row-major memory of the caller for a Gram matrix, of one of two types; row i begins \p stride numbers after row i
 /// - 1.
 struct GramTarget {
-  double* float64 = nullptr;
-  float* float32 = nullptr;
-  Index stride = 0;
+  double* float64 = nullptr;  ///< exactly one of the two is not null
+  float* float32 = nullptr;   ///< exactly one of the two is not null
+  Index stride = 0;           ///< numbers from row to row
 };
 
 /// Told on the calling thread, from time to time, which part of the work is done.
@@ -53,7 +55,7 @@ void gram(const ExpectedKernel& kernel, const Mixtures& X, const Mixtures& Y, co
 void gram(const ExpectedKernel& kernel, const Mixtures& X, const GramTarget& out, const Execution& execution,
           const KernelProgress& progress = {});
 
-/// k(X_i, X_i) by the product formula, as on the diagonal of \ref gram; kernel.normalize is ignored.
+/// k(X_i, X_i) by the product formula, as on the diagonal of gram(); kernel.normalize is ignored.
 Vector gram_diagonal(const ExpectedKernel& kernel, const Mixtures& X, const Execution& execution);
 
 /// Variances of kernel expansions of uncertain points (spec K.10): out(i, p) = Var f_p(x) over x ~ X_i, where f_p(x) =
@@ -64,7 +66,7 @@ Vector gram_diagonal(const ExpectedKernel& kernel, const Mixtures& X, const Exec
 /// is certain; O(m^2 (d r^2 + r^3)) with factors, r being the rank of X_i and Z_j together, and the d of full matrices
 /// counting as their rank.
 /// \param coefficients n_problems x Z.n_samples. \param out X.n_samples x n_problems.
-/// \throws std::invalid_argument as \ref gram, and for another kernel.
+/// \throws std::invalid_argument as gram(), and for another kernel.
 void expansion_variance(const ExpectedKernel& kernel, const Mixtures& X, const Mixtures& Z,
                         const ConstMatrixRef& coefficients, MatrixRef out, const Execution& execution);
 

@@ -8,8 +8,10 @@
 
 namespace halosvm {
 
+/// psi(m, s) = max(0, m - s), which is not convex.
 struct BestCase {
-  static constexpr const char* name = "best_case";
+  static constexpr const char* name = "best_case";  ///< in the table of losses
+  /// What solvers may know of it.
   static constexpr LossTraits traits = {true, true, true, false, 1.0, 1.0, infinity, nullptr, true, -1.0, Hinge::name};
 
   /// The hinge of m - s, whose slope at the kink is 1/2.
@@ -19,6 +21,7 @@ struct BestCase {
     return {at.value, at.slope_m, spread ? -at.slope_m / s : 0.0};
   }
 
+  /// 0 but at the kink.
   static LossSecond second(double /*m*/, double /*s*/) { return {0.0, 0.0, 0.0}; }
 };
 

@@ -7,8 +7,10 @@
 
 namespace halosvm {
 
+/// psi(m, s) = m Phi(m/s) + s phi(m/s).
 struct ExpectedHinge {
-  static constexpr const char* name = "expected_hinge";
+  static constexpr const char* name = "expected_hinge";  ///< in the table of losses
+  /// What solvers may know of it.
   static constexpr LossTraits traits = {true, true, true, true, 1.0, 1.0, infinity, nullptr};
 
   /// m Phi(m/s) + s phi(m/s), evaluated as max(m, 0) + s h(|m|/s), which never cancels. s = 0 gives the hinge.

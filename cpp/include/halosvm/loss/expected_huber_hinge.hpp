@@ -9,10 +9,13 @@
 
 namespace halosvm {
 
+/// psi(m, s) = [Q(m, s) - Q(m - 1, s)] / 2 with the expected squared hinge Q.
 struct ExpectedHuberHinge {
-  static constexpr const char* name = "expected_huber_hinge";
+  static constexpr const char* name = "expected_huber_hinge";  ///< in the table of losses
+  /// What solvers may know of it.
   static constexpr LossTraits traits = {true, false, false, false, 1.0, 1.0, 1.0, nullptr};
 
+  /// Value and slopes, by the half that does not cancel.
   static LossFirst first(double m, double s) {
     if (is_flat(m, s)) {
       return mean<LossFirst>(m, [s](double u) { return ExpectedHinge::first(u, s); });
@@ -23,6 +26,7 @@ struct ExpectedHuberHinge {
     return {(m - 0.5) + at.value, 1.0 - at.slope_m, at.slope_s2};
   }
 
+  /// Second derivatives, likewise.
   static LossSecond second(double m, double s) {
     if (is_flat(m, s)) {
       return mean<LossSecond>(m, [s](double u) { return ExpectedHinge::second(u, s); });

@@ -13,10 +13,13 @@
 
 namespace halosvm {
 
+/// psi(m, s) = sum_k shares_k L(m, sqrt(s^2 + variances_k)) with the expected hinge L.
 struct ExpectedLogistic {
-  static constexpr const char* name = "expected_logistic";
+  static constexpr const char* name = "expected_logistic";  ///< in the table of losses
+  /// What solvers may know of it.
   static constexpr LossTraits traits = {true, false, false, false, 0.0, 1.0, 0.25, nullptr};
 
+  /// Value and slopes, a sum of those of expected hinges.
   static LossFirst first(double m, double s) {
     LossFirst sum{0.0, 0.0, 0.0};
     for (int k = 0; k < 3; ++k) {

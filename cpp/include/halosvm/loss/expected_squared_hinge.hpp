@@ -7,8 +7,10 @@
 
 namespace halosvm {
 
+/// psi(m, s) = (m^2 + s^2) Phi(m/s) + m s phi(m/s).
 struct ExpectedSquaredHinge {
-  static constexpr const char* name = "expected_squared_hinge";
+  static constexpr const char* name = "expected_squared_hinge";  ///< in the table of losses
+  /// What solvers may know of it.
   static constexpr LossTraits traits = {true, false, false, false, 1.0, infinity, 2.0, nullptr};
 
   /// (m^2 + s^2) Phi(m/s) + m s phi(m/s): for m > 0 it is m^2 + s^2 less the other side, which cancels nothing.

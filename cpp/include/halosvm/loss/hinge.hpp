@@ -6,8 +6,10 @@
 
 namespace halosvm {
 
+/// psi(m, s) = max(0, m).
 struct Hinge {
-  static constexpr const char* name = "hinge";
+  static constexpr const char* name = "hinge";  ///< in the table of losses
+  /// What solvers may know of it.
   static constexpr LossTraits traits = {false, true, true, true, 1.0, 1.0, infinity, "expected_hinge"};
 
   /// max(0, m); the slope at the kink m = 0 is 1/2, the limit of the expected hinge for s -> 0.
@@ -16,6 +18,7 @@ struct Hinge {
     return {m < 0.0 ? 0.0 : m, m == 0.0 ? 0.5 : slope, 0.0};
   }
 
+  /// 0 but at the kink.
   static LossSecond second(double /*m*/, double /*s*/) { return {0.0, 0.0, 0.0}; }
 };
 

@@ -1,7 +1,7 @@
 /// \file
 /// Losses: scalar functions psi(m, s) of the margin deficit m and the spread s of one example.
 ///
-/// A loss is a small struct with two scalar functions, `first` and `second`; \ref BlockLoss turns it into loops over
+/// A loss is a small struct with two scalar functions, `first` and `second`; BlockLoss turns it into loops over
 /// blocks. A new loss is one header in loss/ and one line in the table of loss.cpp.
 #pragma once
 
@@ -45,9 +45,9 @@ struct LossFirst {
 
 /// Second derivatives at one (m, s).
 struct LossSecond {
-  double mm;
-  double ms;
-  double ss;
+  double mm;  ///< d^2 psi / d m^2
+  double ms;  ///< d^2 psi / d m d s
+  double ss;  ///< d^2 psi / d s^2
 };
 
 /// Spreads below this count as 0: the density over the spread would overflow.
@@ -58,11 +58,16 @@ class Loss {
  public:
   virtual ~Loss() = default;
 
+  /// Its name in the table of losses.
   virtual const char* name() const = 0;
+  /// What solvers may know of it.
   virtual const LossTraits& traits() const = 0;
+  /// Whether covariances are read.
   bool uses_spread() const { return traits().uses_spread; }
+  /// Values and first derivatives, as in \ref LossFirst, at each (m, s).
   virtual void first(Index count, const double* m, const double* s, double* value, double* slope_m,
                      double* slope_s2) const = 0;
+  /// Second derivatives, as in \ref LossSecond, at each (m, s).
   virtual void second(Index count, const double* m, const double* s, double* mm, double* ms, double* ss) const = 0;
   /// This loss with its kinks rounded off over the width \p floor, which s is never below; null if that is another
   /// loss of the table, or this one.
@@ -81,6 +86,7 @@ void first_of_block(Index count, const double* __restrict m, const double* __res
   }
 }
 
+/// The same for second derivatives.
 template <class Second>
 void second_of_block(Index count, const double* __restrict m, const double* __restrict s, double* __restrict mm,
                      double* __restrict ms, double* __restrict ss, const Second& at) {
@@ -96,14 +102,18 @@ void second_of_block(Index count, const double* __restrict m, const double* __re
 template <class Scalar>
 class BlockLoss : public Loss {
  public:
+  /// That of \p Scalar.
   const char* name() const override { return Scalar::name; }
+  /// Those of \p Scalar.
   const LossTraits& traits() const override { return Scalar::traits; }
 
+  /// Values and first derivatives, a loop over those of \p Scalar.
   void first(Index count, const double* m, const double* s, double* value, double* slope_m,
              double* slope_s2) const override {
     first_of_block(count, m, s, value, slope_m, slope_s2, [](double a, double b) { return Scalar::first(a, b); });
   }
 
+  /// Second derivatives, a loop over those of \p Scalar.
   void second(Index count, const double* m, const double* s, double* mm, double* ms, double* ss) const override {
     second_of_block(count, m, s, mm, ms, ss, [](double a, double b) { return Scalar::second(a, b); });
   }

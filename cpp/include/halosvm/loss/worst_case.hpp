@@ -9,8 +9,10 @@
 
 namespace halosvm {
 
+/// psi(m, s) = max(0, m + s).
 struct WorstCase {
-  static constexpr const char* name = "worst_case";
+  static constexpr const char* name = "worst_case";  ///< in the table of losses
+  /// What solvers may know of it.
   static constexpr LossTraits traits = {true, true, true, false, 1.0, 1.0, infinity, nullptr, true, 1.0};
 
   /// The hinge of m + s, whose slope at the kink is 1/2.
@@ -20,12 +22,14 @@ struct WorstCase {
     return {at.value, at.slope_m, spread ? at.slope_m / s : 0.0};
   }
 
+  /// 0 but at the kink.
   static LossSecond second(double /*m*/, double /*s*/) { return {0.0, 0.0, 0.0}; }
 };
 
 /// The worst case with the expected hinge of m + s, whose width is fixed, in place of the hinge.
 class SoftWorstCase final : public Loss {
  public:
+  /// \param width s of the expected hinge.
   explicit SoftWorstCase(double width) : width_(width) {}
 
   const char* name() const override { return WorstCase::name; }
@@ -53,6 +57,7 @@ class SoftWorstCase final : public Loss {
   double width_;
 };
 
+/// The worst case in the table of losses, which softens to one of a fixed width.
 class WorstCaseLoss final : public BlockLoss<WorstCase> {
  public:
   std::shared_ptr<const Loss> softened(double floor) const override { return std::make_shared<SoftWorstCase>(floor); }

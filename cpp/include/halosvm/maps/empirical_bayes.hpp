@@ -22,15 +22,18 @@ enum class PopulationKind : std::uint8_t {
 
 /// sum_k a_k N(m_k, V_k) over n_features values.
 struct Population {
-  PopulationKind kind = PopulationKind::full;
-  Vector weights;    ///< a_k >= 0 with the sum 1
-  Matrix means;      ///< m_k, n_components x n_features
-  Matrix matrices;   ///< full: V_k is rows k n_features ... of it
-  Matrix factors;    ///< factors: those of V_k, n_features x n_factors, likewise
-  Matrix variances;  ///< diagonal and factors: n_components x n_features
+  PopulationKind kind = PopulationKind::full;  ///< the form of the V_k
+  Vector weights;                              ///< a_k >= 0 with the sum 1
+  Matrix means;                                ///< m_k, n_components x n_features
+  Matrix matrices;                             ///< full: V_k is rows k n_features ... of it
+  Matrix factors;                              ///< factors: those of V_k, n_features x n_factors, likewise
+  Matrix variances;                            ///< diagonal and factors: n_components x n_features
 
+  /// Number of components.
   Index n_components() const { return means.rows(); }
+  /// Number of features.
   Index n_features() const { return means.cols(); }
+  /// Number of factors of each component; 0 of other kinds.
   Index n_factors() const { return kind == PopulationKind::factors ? factors.cols() : 0; }
   /// V_k, n_features x n_features.
   Matrix covariance(Index k) const;
@@ -47,9 +50,12 @@ class Measurements {
   /// \throws std::invalid_argument for infinite values, and weights that are negative, not finite or all 0.
   Measurements(const Gaussians& X, const double* weights, const Execution& execution);
   ~Measurements();
+  /// Takes over what the other has prepared.
   Measurements(Measurements&&) noexcept;
 
+  /// What is prepared; known to the library alone.
   struct Prepared;
+  /// What is prepared, for the functions below.
   const Prepared& prepared() const { return *prepared_; }
 
  private:
@@ -60,6 +66,7 @@ class Measurements {
 /// \throws std::invalid_argument that names the row and the component where V_k + S_i is singular.
 void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution);
 
+/// How a population is fitted.
 struct PopulationSettings {
   /// Largest number of passes over the data.
   int max_iterations = 500;
@@ -76,6 +83,7 @@ struct PopulationSettings {
   std::function<void(int, double, double)> report;
 };
 
+/// How a fit of a population ended.
 enum class PopulationStatus : std::uint8_t {
   converged,       ///< the predicted gain is below the tolerance
   max_iterations,  ///< the passes are used up
@@ -85,13 +93,14 @@ enum class PopulationStatus : std::uint8_t {
 /// One sentence that says how a fit ended.
 const char* sentence(PopulationStatus status);
 
+/// A fitted population, and the way to it.
 struct PopulationFit {
-  Population population;
+  Population population;  ///< the best point that was found
   /// Log likelihood plus log prior, -1/2 sum_k tr(W V_k^-1), at each accepted point; it never decreases.
   std::vector<double> history;
-  int iterations = 0;           ///< passes over the data
-  double predicted_gain = 0.0;  ///< of the objective, from the last point to the maximum
-  PopulationStatus status = PopulationStatus::max_iterations;
+  int iterations = 0;                                          ///< passes over the data
+  double predicted_gain = 0.0;                                 ///< of the objective, from the last point to the maximum
+  PopulationStatus status = PopulationStatus::max_iterations;  ///< how the fit ended
 };
 
 /// Maximises the likelihood by expectation maximisation with a covariance for each example (Bovy, Hogg, Roweis 2011),
@@ -119,6 +128,7 @@ class Posteriors {
   /// \p population and \p X must outlive this object.
   Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution);
 
+  /// The kind that \ref PosteriorTarget needs memory for.
   Kind kind() const { return kind_; }
   /// Number of columns of the factors of low_rank.
   Index rank() const { return rank_; }

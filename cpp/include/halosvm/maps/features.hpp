@@ -12,10 +12,14 @@ namespace halosvm {
 class NumberTarget {
  public:
   NumberTarget() = default;
+  /// Numbers go to float64 memory.
   NumberTarget(double* to) : float64_(to) {}  // NOLINT(*-explicit-constructor): a target is where it points to
-  NumberTarget(float* to) : float32_(to) {}   // NOLINT(*-explicit-constructor)
+  /// Numbers go to float32 memory.
+  NumberTarget(float* to) : float32_(to) {}  // NOLINT(*-explicit-constructor)
 
+  /// Whether there is memory to write to.
   bool wanted() const { return float64_ != nullptr || float32_ != nullptr; }
+  /// Writes \p count numbers from position \p offset on.
   void write(Index offset, const double* from, Index count) const {
     if (float64_ != nullptr) std::copy(from, from + count, float64_ + offset);
     for (Index k = 0; float32_ != nullptr && k < count; ++k) float32_[offset + k] = static_cast<float>(from[k]);
@@ -43,8 +47,8 @@ Index latent_rank(const Gaussians& X);
 /// diagonal. For other p than 2 the set depends on the root: it is diag(sd), or the factors beside it, and full
 /// matrices, of which no root is given, are refused.
 struct InputBall {
-  double radius = 1.0;
-  double norm = 2.0;  ///< p: 1, 2 or infinity
+  double radius = 1.0;  ///< of the ball
+  double norm = 2.0;    ///< p: 1, 2 or infinity
 
   /// Throws unless the radius is finite and >= 0, and the norm one of the three and one that \p X has a root for.
   void check(const Gaussians& X) const;

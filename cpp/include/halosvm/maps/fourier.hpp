@@ -15,8 +15,11 @@ struct FourierMap {
   Matrix frequencies;  ///< w_j, J x n_features
   Vector phases;       ///< of the last frequencies, at most J
 
+  /// Number of frequencies.
   Index n_frequencies() const { return frequencies.rows(); }
+  /// Number of frequencies that have a cosine and a sine.
   Index n_pairs() const { return n_frequencies() - phases.size(); }
+  /// Number of features.
   Index n_components() const { return n_frequencies() + n_pairs(); }
 };
 

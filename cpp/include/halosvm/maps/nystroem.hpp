@@ -13,12 +13,13 @@ struct NystroemMap {
   Gaussians Z;        ///< landmarks; those without covariances are points
   Matrix projection;  ///< D x Z.n_samples
 
+  /// Number of features.
   Index n_components() const { return projection.rows(); }
 };
 
 /// Expectations of the features of each Gaussian, and as wanted their exact variances, their exact covariances, or the
 /// factor of their linear part E(Jacobian) R, without the rest. For m landmarks a Gaussian costs m^2 pairs of sections
-/// (those of \ref expansion_variance) and D m^2 for variances and covariances, m d D for factors. The result does not
+/// (those of expansion_variance()) and D m^2 for variances and covariances, m d D for factors. The result does not
 /// depend on the number of threads.
 /// \throws std::invalid_argument for sizes that do not agree, gamma out of range, and variances beside factors.
 void nystroem_features(const NystroemMap& map, const Gaussians& X, const FeatureTarget& out,

@@ -8,6 +8,7 @@
 
 namespace halosvm {
 
+/// Probabilities of decision values by a logistic curve (spec E).
 struct PlattScaling {
   double slope = 0.0;   ///< A
   double offset = 0.0;  ///< B

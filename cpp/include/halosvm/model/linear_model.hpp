@@ -13,6 +13,7 @@ struct LinearModel {
   Vector intercept;  ///< n_problems
 
   LinearModel() = default;
+  /// The model that is 0.
   LinearModel(Index n_problems, Index n_features)
       : coef(Matrix::Zero(n_problems, n_features)), intercept(Vector::Zero(n_problems)) {}
 
@@ -29,6 +30,7 @@ struct LinearModel {
 /// \param means n_samples x n_features. \param out n_samples x n_problems.
 void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution);
 // NOLINTNEXTLINE(performance-unnecessary-value-param): out is written to
+/// The same for an array of means.
 inline void decision_function(const LinearModel& model, const ArrayView& means, MatrixRef out,
                               const Execution& execution) {
   decision_function(model, DenseMeans(means), out, execution);

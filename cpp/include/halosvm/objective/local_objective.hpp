@@ -15,9 +15,10 @@
 
 namespace halosvm {
 
-/// Which classes must have weight among the examples: all, or, in a part of a \ref SummedObjective, only some.
+/// Which classes must have weight among the examples: all, or, in a part of a SummedObjective, only some.
 enum class Classes : std::uint8_t { all, some };
 
+/// J of examples in memory; what solvers that read rows ask for.
 class LocalObjective final : public Objective {
  public:
   /// \param data the examples. \param targets n_samples codes, and as many offsets and variances, if any.
@@ -30,12 +31,15 @@ class LocalObjective final : public Objective {
                  std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
                  Classes classes = Classes::all);
 
+  /// Number of examples, those of the sample if it is one.
   Index n_samples() const { return sample_ ? static_cast<Index>(sample_->size()) : data_.n_samples(); }
   Index n_features() const override { return data_.n_features(); }
   Index n_problems() const override { return targets_.n_problems; }
   double regularisation() const override { return regularisation_; }
   bool fit_intercept() const override { return fit_intercept_; }
+  /// The examples.
   const Gaussians& data() const { return data_; }
+  /// How passes are run.
   const Execution& execution() const { return execution_; }
   const std::shared_ptr<const Loss>& loss() const override { return loss_; }
   /// False when the loss ignores covariances.
@@ -59,11 +63,13 @@ class LocalObjective final : public Objective {
   double offset(Index row) const {
     return targets_.offsets != nullptr ? targets_.offsets[row] : loss_->traits().margin;
   }
+  /// The largest offset in size.
   double largest_offset() const { return largest_offset_; }
   /// What the target's own uncertainty adds to s^2.
   double variance(Index row) const { return targets_.variances != nullptr ? targets_.variances[row] : 0.0; }
   /// Whether the targets are labels alone.
   bool has_plain_targets() const { return targets_.offsets == nullptr && targets_.variances == nullptr; }
+  /// Whether targets have errors of their own.
   bool has_variances() const { return targets_.variances != nullptr; }
   double value_at_origin() const override;
   Vector value_at_zero() const override;
@@ -165,7 +171,7 @@ class LocalObjective final : public Objective {
   /// Runs body(rows, workspace, partial sums) over all blocks and adds the partial sums in the order of the rows.
   template <class Body>
   void reduce(Evaluation& sum, const Body& body) const;
-  /// c_i times \ref total_, exactly the given weight but for a power of two.
+  /// c_i times the total, exactly the given weight but for a power of two.
   double unscaled_weight(Index row) const { return weights_ != nullptr ? weights_[row] * weight_unit_ : weight_unit_; }
 
   Gaussians data_;

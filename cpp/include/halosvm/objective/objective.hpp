@@ -16,17 +16,19 @@ class LocalObjective;
 /// examples. With theta = psi_m, phi = psi_s the affine minorant of psi that touches it at (m, s) is at m = offset,
 /// s = 0 what is summed here as the dual (spec K.0b).
 struct Evaluation {
-  Vector value;
+  Vector value;          ///< J
   Vector slope;          ///< sum_i c_i |theta_i|
   Vector square;         ///< sum_i c_i (theta_i^2 + phi_i^2)
   Vector dual;           ///< sum_i c_i [psi_i + theta_i (offset_i - m_i) - phi_i s_i]
   Vector dual_positive;  ///< the part of the examples with y theta > 0
   Vector dual_size;      ///< the same with absolute values of the terms, for rounding
   Vector curvature;      ///< sum_i c_i psi_s / s
-  Matrix coef;
-  Vector intercept;
+  Matrix coef;           ///< the gradient by w, n_problems x n_features
+  Vector intercept;      ///< the gradient by b
 
+  /// All zero.
   Evaluation(Index n_problems, Index n_features);
+  /// Makes all of it zero.
   void set_zero();
   /// Adds \p share times another one.
   void add(const Evaluation& other, double share = 1.0);
@@ -46,26 +48,34 @@ struct Moments {
   Vector widest;    ///< the largest deviation of each feature in full matrices, where w'S w cancels; empty without
 };
 
+/// J(w, b) = lam/2 |w|^2 + sum_i c_i psi(m_i, s_i) of one or several problems, wherever the examples are.
 class Objective {
  public:
   virtual ~Objective() = default;
 
+  /// Number of problems, each with a w and a b of its own.
   virtual Index n_problems() const = 0;
+  /// Number of features.
   virtual Index n_features() const = 0;
+  /// lam.
   virtual double regularisation() const = 0;
+  /// Whether b is free; else it is 0.
   virtual bool fit_intercept() const = 0;
+  /// psi.
   virtual const std::shared_ptr<const Loss>& loss() const = 0;
   /// Whether no example has a spread: the loss ignores covariances, or there are none.
   virtual bool all_certain() const = 0;
 
   /// Whether J has kinks at many w, and not only where spreads vanish: with every example, or with many.
   bool kinked_everywhere() const { return loss()->traits().kinked && (all_certain() || loss()->traits().shift != 0.0); }
+  /// Whether there are so many kinks that rounding them off takes long.
   virtual bool has_many_kinks() const { return kinked_everywhere(); }
 
   /// Value and gradient in one pass over the data (spec A.3), with sqrt(s^2 + floor^2) in place of s if the loss has a
   /// kink (spec A.7). \param W n_problems x n_features. \param b n_problems.
   virtual void evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const = 0;
 
+  /// Location and scale of the features, in one pass.
   virtual Moments moments() const = 0;
 
   /// The b that minimises J for given W, or J with that floor (spec A.9); 0 without intercept. This one searches by
@@ -87,7 +97,9 @@ class Objective {
 
  protected:
   Objective() = default;
+  /// For the kinds alone.
   Objective(const Objective&) = default;
+  /// For the kinds alone.
   Objective& operator=(const Objective&) = default;
 };
 

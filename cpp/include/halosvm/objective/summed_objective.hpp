@@ -17,9 +17,10 @@ class SummedObjective final : public Objective {
  public:
   /// One part. \p evaluate is Objective::evaluate with the whole regulariser; it may throw, which ends the search.
   struct Part {
-    double weight;
+    double weight;  ///< sum of the weights of its examples
+    /// Objective::evaluate of the part.
     std::function<void(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out)> evaluate;
-    std::function<Moments()> moments;
+    std::function<Moments()> moments;  ///< Objective::moments of the part
   };
 
   /// \param at_origin the largest J(0, 0), where the targets of examples are values and not labels. It is then taken

@@ -13,8 +13,8 @@ namespace halosvm {
 /// codes 0 ... n_problems - 1, and problem k separates class k from all others. With offsets the signs are those of
 /// halves of a loss of residuals: y - f is too large for what has sign 1, too small for what has sign -1.
 struct Targets {
-  const std::int16_t* codes;
-  Index n_problems;
+  const std::int16_t* codes;          ///< one for each example
+  Index n_problems;                   ///< how many problems there are
   Index positive = 1;                 ///< the code of the positive class when there is one problem
   const double* offsets = nullptr;    ///< one for each example, or null: that of the loss
   const double* variances = nullptr;  ///< of the targets themselves, which add to s^2; or null for none

@@ -11,6 +11,7 @@
 
 namespace halosvm {
 
+/// What becomes of the iterates.
 enum class Averaging : std::uint8_t {
   /// Centred means, delayed step size 1 / (lam (t + t0)), iterates averaged with weights proportional to t, and the
   /// exact intercept at the end (spec C.3).
@@ -19,13 +20,14 @@ enum class Averaging : std::uint8_t {
   none
 };
 
+/// Settings of stochastic gradient descent.
 struct SgdSettings {
-  Index batch_size = 32;
+  Index batch_size = 32;    ///< examples in a step
   Index max_epochs = 100;   ///< passes over the data (steps times batch size over n_samples)
   Index max_steps = 0;      ///< when positive, it counts instead of max_epochs
   double tolerance = 1e-2;  ///< stop when the certified (J - J*) / J* of every problem is below; 0 never stops early
-  Averaging averaging = Averaging::weighted;
-  std::uint64_t seed = 0;
+  Averaging averaging = Averaging::weighted;    ///< what becomes of the iterates
+  std::uint64_t seed = 0;                       ///< of the choice of examples
   std::function<void(const Progress&)> report;  ///< called on the calling thread after each certificate
   bool proximal = false;                        ///< the regulariser's part of a step is its minimum: w / (1 + eta lam)
 };

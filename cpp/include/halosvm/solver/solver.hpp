@@ -25,6 +25,7 @@ inline bool converged(Status status) { return status == Status::converged || sta
 
 /// Its name, and one sentence, for each status.
 const char* name(Status status);
+/// One sentence that says how a run ended.
 const char* message(Status status);
 
 /// How far a run is, reported after each certificate.
@@ -59,21 +60,22 @@ inline constexpr Index interior_point_features = 4000;
 
 /// Settings of the solvers that read all examples in each iteration.
 struct BatchSettings {
-  Index max_iterations = 1000;
+  Index max_iterations = 1000;                  ///< of passes for L-BFGS
   double tolerance = 1e-6;                      ///< stop when the certified (J - J*) / J* of every problem is below
   std::function<void(const Progress&)> report;  ///< called on the calling thread after each iteration
   Method method = Method::automatic;
 };
 
+/// What a solver found, and how good it is.
 struct Result {
-  LinearModel model;
+  LinearModel model;     ///< the best point that was found
   Vector objective;      ///< J for each problem
   Vector lower_bound;    ///< a number that J of the problem never falls below
   Vector suboptimality;  ///< certified upper bound on (J - J*) / J* for each problem; infinite when nothing is known,
                          ///< NaN for a loss that is not convex
   Index steps = 0;       ///< steps taken for the problem that took most
   Index epochs = 0;      ///< the same in passes over the data, rounded up
-  Status status = Status::stalled;
+  Status status = Status::stalled;  ///< how the run ended
 
   /// Problem \p k alone.
   Result only(Index k) const;
@@ -90,6 +92,7 @@ void check_start(const Objective& objective, const LinearModel& start);
 /// Fills in suboptimality and status from objective, lower bound and steps.
 /// \param error how far the objective of each problem may be from its true value.
 void judge(const BatchSettings& settings, const Vector& error, Result& result);
+/// The same where the objective is exact to rounding.
 void judge(const BatchSettings& settings, Result& result);
 
 /// Evaluates result.model: fills in objective, lower bound, suboptimality and status.

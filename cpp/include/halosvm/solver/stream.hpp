@@ -22,23 +22,23 @@ struct StreamTerm {
 
 /// Examples of a stream. Labels have class codes and one term, values two terms, one for each side.
 struct StreamExamples {
-  Gaussians data;
-  const std::int16_t* codes;  ///< as in \ref Targets, or null
-  std::vector<StreamTerm> terms;
-  const double* weights;    ///< n_samples numbers >= 0, or null for 1; what has none is passed over
-  const double* variances;  ///< of the targets, or null
+  Gaussians data;                 ///< the examples
+  const std::int16_t* codes;      ///< as in \ref Targets, or null
+  std::vector<StreamTerm> terms;  ///< one for labels, two for values
+  const double* weights;          ///< n_samples numbers >= 0, or null for 1; what has none is passed over
+  const double* variances;        ///< of the targets, or null
 };
 
 /// The walk so far: its place, its average, and where the features are. All are 0 before the first example.
 struct StreamState {
-  Matrix coef;     ///< n_problems x n_features
-  Matrix average;  ///< with weights that grow in proportion to the step; the model
-  Vector intercept;
-  Vector average_intercept;
-  Vector centre;        ///< the mean of the features, n_features; 0 without intercept
-  double square = 0.0;  ///< the mean of |x - centre|^2 + tr S
-  double weight = 0.0;  ///< sum of the weights
-  Index steps = 0;
+  Matrix coef;               ///< n_problems x n_features
+  Matrix average;            ///< with weights that grow in proportion to the step; the model
+  Vector intercept;          ///< one for each problem
+  Vector average_intercept;  ///< likewise
+  Vector centre;             ///< the mean of the features, n_features; 0 without intercept
+  double square = 0.0;       ///< the mean of |x - centre|^2 + tr S
+  double weight = 0.0;       ///< sum of the weights
+  Index steps = 0;           ///< taken so far
 };
 
 /// One step for each example: the gradient of lam/2 |w|^2 + weight * loss, for means seen from the mean so far, times

@@ -17,7 +17,9 @@ class ColumnsCovariances final : public Covariances, public Factors {
   ColumnsCovariances(std::shared_ptr<const Covariances> inner, std::vector<Index> columns, Index n_features);
 
   const char* kind() const override { return "columns"; }
+  /// The T_i.
   const std::shared_ptr<const Covariances>& inner() const { return inner_; }
+  /// The columns that they belong to.
   const std::vector<Index>& columns() const { return columns_; }
   double spread_norm() const override { return inner_->spread_norm(); }
   bool certain() const override { return inner_->certain(); }

@@ -6,12 +6,14 @@
 
 namespace halosvm {
 
+/// Independent errors of the features of each example.
 class DiagonalCovariances final : public Covariances, public Factors {
  public:
   /// \param variances n_samples x n_features; a squared view holds standard deviations.
   explicit DiagonalCovariances(const ArrayView& variances);
 
   const char* kind() const override { return "diagonal"; }
+  /// The d_i, n_samples x n_features.
   const ArrayView& variances() const { return variances_; }
   bool certain() const override { return false; }
   Index row_bytes() const override { return variances_.row_bytes(); }

@@ -6,6 +6,7 @@
 
 namespace halosvm {
 
+/// Any covariance matrices, n_features^2 numbers for each example.
 class FullCovariances final : public Covariances {
  public:
   /// \param matrices (n_samples n_features) x n_features: S_i is rows i n_features ... of it.
@@ -14,6 +15,7 @@ class FullCovariances final : public Covariances {
   const char* kind() const override { return "full"; }
   /// Relative rounding error of the stored numbers.
   double precision() const { return matrices_.precision(); }
+  /// The matrices one below another, as given.
   const ArrayView& matrices() const { return matrices_; }
   bool certain() const override { return false; }
   bool cancels() const override { return true; }

@@ -6,12 +6,14 @@
 
 namespace halosvm {
 
+/// The same error in every direction, of another size for each example.
 class IsotropicCovariances final : public Covariances, public Factors {
  public:
   /// \param variances n_samples x 1; a squared view holds standard deviations.
   IsotropicCovariances(const ArrayView& variances, Index n_features);
 
   const char* kind() const override { return "isotropic"; }
+  /// The t_i, n_samples x 1.
   const ArrayView& variances() const { return variances_; }
   bool certain() const override { return false; }
   Index row_bytes() const override { return variances_.row_bytes(); }

@@ -9,6 +9,7 @@
 
 namespace halosvm {
 
+/// Errors along few directions, and independent ones besides if there is a diagonal.
 class LowRankCovariances final : public Covariances, public Factors {
  public:
   /// One rank for all. \param factors (n_samples n_features) x rank: F_i is rows i n_features ... of it.
@@ -37,6 +38,7 @@ class LowRankCovariances final : public Covariances, public Factors {
   void prefetch(Index row) const override;
   void check(const std::string& argument, const Execution& execution) const override;
 
+  /// The largest r_i.
   Index largest_rank() const { return largest_rank_; }
   /// The added diagonal, or nullptr.
   const DiagonalCovariances* diagonal() const { return diagonal_ ? &*diagonal_ : nullptr; }

@@ -8,6 +8,7 @@
 
 namespace halosvm {
 
+/// The covariances factor S_i, of the kind of the S_i; nothing is copied.
 class ScaledCovariances final : public Covariances {
  public:
   /// \param base the covariances. \param factor >= 0.

@@ -7,6 +7,7 @@
 
 namespace halosvm {
 
+/// Independent errors of some values; work is for what is stored alone.
 class SparseDiagonalCovariances final : public Covariances, public Factors {
  public:
   /// \param variances n_samples x n_features; a squared view holds standard deviations.

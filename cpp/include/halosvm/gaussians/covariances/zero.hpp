@@ -6,8 +6,10 @@
 
 namespace halosvm {
 
+/// Examples without errors, of which nothing is stored or read.
 class ZeroCovariances final : public Covariances {
  public:
+  /// From n_samples and n_features.
   using Covariances::Covariances;
 
   const char* kind() const override { return "zero"; }

@@ -1,6 +1,6 @@
 """Draw the README's picture: a plain SVM and an uncertain SVM on nine Gaussians.
 
-Run as `python examples/decision_lines.py [FILE.png]`.
+Run as `python docs/figures/decision_lines.py [FILE.png]`.
 """
 
 from __future__ import annotations

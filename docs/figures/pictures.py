@@ -1,6 +1,6 @@
 """The four displays, on cells whose features are measured with noise of known size.
 
-Run as `python examples/pictures.py [FILE.png]`.
+Run as `python docs/figures/pictures.py [FILE.png]`.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Draw the README's first picture: what error bars are worth, by what they mean.
 
-It is the figure of `halosvm demo`. Run as `python examples/error_bars.py [FILE.png]`.
+It is the figure of `halosvm demo`. Run as `python docs/figures/error_bars.py [FILE.png]`.
 """
 
 from __future__ import annotations
