@@ -63,7 +63,7 @@ struct BatchSettings {
   Index max_iterations = 1000;                  ///< of passes for L-BFGS
   double tolerance = 1e-6;                      ///< stop when the certified (J - J*) / J* of every problem is below
   std::function<void(const Progress&)> report;  ///< called on the calling thread after each iteration
-  Method method = Method::automatic;
+  Method method = Method::automatic;            ///< how to search
 };
 
 /// What a solver found, and how good it is.
