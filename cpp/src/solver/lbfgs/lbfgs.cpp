@@ -135,10 +135,14 @@ class Lbfgs {
     return floor_ * std::clamp(cautious * std::sqrt(settings_.tolerance / gap), deepest_fall, 0.5);
   }
 
-  /// Whether the floor can fall without the exact intercept: it falls far, and the bound is near what it would be.
+  /// Whether the floor can fall without the exact intercept: it falls far, and what the gradient's slope in b does to
+  /// the gap that is left is little.
   bool falls_on() const {
     for (Index k = 0; k < n_problems_; ++k) {
-      if (!at_rest(k) && gradient_.value(k) - lower_(k) > 2.0 * (gradient_.value(k) - bound(k))) return false;
+      if (at_rest(k)) continue;
+      const double certified = gradient_.value(k) - lower_(k);
+      const double left = gradient_.value(k) - bound(k);
+      if (certified > 2.0 * left || left > 2.0 * certified) return false;
     }
     return next_floor() == deepest_fall * floor_;
   }
