@@ -22,7 +22,7 @@ DOXYGEN = ROOT / "docs" / "_build" / "doxygen"
 
 project = "halosvm"
 author = "The halosvm developers"
-copyright = f"2025, {author}"  # noqa: A001 - Sphinx's name
+copyright = f"2026, {author}"  # noqa: A001 - Sphinx's name
 version = release = halosvm.__version__
 
 extensions = [
