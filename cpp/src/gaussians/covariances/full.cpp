@@ -6,9 +6,11 @@
 
 #include "linalg/cholesky.hpp"
 #include "linalg/eigen.hpp"
+#include "linalg/positive_definite.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -50,6 +52,31 @@ void check_matrix(const ConstMatrixRef& S, double tolerance, const std::string& 
     check::fail(argument, "row " + std::to_string(row) + " has the eigenvalue " + check::text(smallest * largest) +
                               "; a covariance must be positive semi-definite");
   }
+}
+
+/// Features of matrices that are decomposed side by side; larger ones fill the registers alone.
+constexpr Index few_features = 64;
+
+std::uint32_t bit(Index r) { return 1U << static_cast<std::uint32_t>(r); }
+
+/// Puts the lower triangle of S, of largest entry 1 and shifted as for `check_matrix`, among others side by side.
+/// \return whether S is symmetric.
+bool pack(const ConstMatrixRef& S, double tolerance, Index place, double* lower) {
+  const double largest = S.cwiseAbs().maxCoeff();
+  const double scale = largest > 0.0 ? 0.5 / largest : 0.0;
+  double asymmetry = 0.0;
+  double* to = lower + place;
+  for (Index i = 0; i < S.rows(); ++i) {
+    for (Index j = 0; j < i; ++j, to += linalg::side_by_side) {
+      const double a = S(i, j);
+      const double b = S(j, i);
+      asymmetry = std::max(asymmetry, std::abs(a - b));
+      *to = scale * (a + b);
+    }
+    *to = 2.0 * scale * S(i, i) + (largest > 0.0 ? tolerance : 1.0);
+    to += linalg::side_by_side;
+  }
+  return asymmetry <= tolerance * largest;
 }
 
 }  // namespace
@@ -165,18 +192,36 @@ void FullCovariances::check(const std::string& argument, const Execution& execut
   const Index d = n_features();
   matrices_.check(argument, -largest_value, "it must be finite", execution, d);
   const double tolerance = tolerance_of(matrices_);
-  const Chunks chunks(n_samples(), 1);
+  const Index together = d <= few_features ? linalg::side_by_side : 1;
+  const Chunks chunks(n_samples(), together);
   const int n_threads = thread_count(chunks.count(), execution);
   Matrix scratch(n_threads, d * d);
+  Matrix lower(n_threads, together > 1 ? linalg::packed_entry(d, 0) : 0);
   std::vector<std::string> errors(static_cast<std::size_t>(chunks.count()));  // so that the first bad row is named
   run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    for (Index row = chunks.begin(chunk); row < chunks.end(chunk); ++row) {
+    const Index end = chunks.end(chunk);
+    for (Index first = chunks.begin(chunk); first < end; first += together) {
       checkpoint();
-      try {
-        check_matrix(matrices_.block({row * d, d}, scratch.row(slot).data()), tolerance, argument, row);
-      } catch (const std::invalid_argument& error) {
-        errors[static_cast<std::size_t>(chunk)] = error.what();
-        return;
+      const Index count = std::min(together, end - first);
+      const auto matrix = [&](Index r) { return matrices_.block({(first + r) * d, d}, scratch.row(slot).data()); };
+      std::uint32_t doubtful = 1;
+      if (together > 1) {
+        double* triangles = lower.row(slot).data();
+        doubtful = 0;
+        for (Index r = 0; r < together; ++r) {
+          if (r < count && !pack(matrix(r), tolerance, r, triangles)) doubtful |= bit(r);
+          if (r >= count) pack(Matrix::Zero(d, d), tolerance, r, triangles);
+        }
+        doubtful |= linalg::not_positive_definite(triangles, d);
+      }
+      for (Index r = 0; doubtful != 0 && r < count; ++r) {
+        if ((doubtful & bit(r)) == 0) continue;
+        try {
+          check_matrix(matrix(r), tolerance, argument, first + r);
+        } catch (const std::invalid_argument& error) {
+          errors[static_cast<std::size_t>(chunk)] = error.what();
+          return;
+        }
       }
     }
   });
