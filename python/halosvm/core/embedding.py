@@ -6,7 +6,7 @@ from pathlib import Path
 
 import halosvm
 
-_PLACE = "cpp"  # in the package
+_PLACE = "embed"  # in the package
 
 
 def cmake_dir() -> str:
@@ -39,7 +39,7 @@ def include_dir() -> str:
     ImportError
         If halosvm runs from its source tree, where it has not been installed.
     """
-    return str(_existing("include", "halosvm", "halosvm.hpp").parents[1])
+    return str(_existing("cpp", "include", "halosvm", "halosvm.hpp").parents[1])
 
 
 def _existing(*parts: str) -> Path:

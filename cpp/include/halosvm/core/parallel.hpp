@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// How a call runs.
@@ -71,3 +72,4 @@ class Chunks {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

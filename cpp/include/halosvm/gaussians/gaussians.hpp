@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class Gaussians {
@@ -45,3 +46,4 @@ class Gaussians {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

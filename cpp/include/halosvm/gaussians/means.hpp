@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class Means {
@@ -130,3 +131,4 @@ class SparseMeans final : public Means {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/gaussians.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class Mixtures {
@@ -38,3 +39,4 @@ class Mixtures {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// A pointer to numbers of one of two types.
@@ -61,3 +62,4 @@ class SparseView {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -6,6 +6,7 @@
 #include "halosvm/loss/hinge.hpp"
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct BestCase {
@@ -23,3 +24,4 @@ struct BestCase {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

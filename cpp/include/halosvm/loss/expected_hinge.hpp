@@ -5,6 +5,7 @@
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/core/normal.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct ExpectedHinge {
@@ -38,3 +39,4 @@ struct ExpectedHinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

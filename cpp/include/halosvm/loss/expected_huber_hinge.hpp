@@ -7,6 +7,7 @@
 #include "halosvm/loss/expected_squared_hinge.hpp"
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct ExpectedHuberHinge {
@@ -65,3 +66,4 @@ struct ExpectedHuberHinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

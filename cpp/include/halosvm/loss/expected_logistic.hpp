@@ -11,6 +11,7 @@
 
 #include <cmath>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct ExpectedLogistic {
@@ -45,3 +46,4 @@ struct ExpectedLogistic {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

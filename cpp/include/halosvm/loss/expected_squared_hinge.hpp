@@ -5,6 +5,7 @@
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/core/normal.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct ExpectedSquaredHinge {
@@ -42,3 +43,4 @@ struct ExpectedSquaredHinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

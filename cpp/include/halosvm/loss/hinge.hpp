@@ -4,6 +4,7 @@
 
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct Hinge {
@@ -20,3 +21,4 @@ struct Hinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

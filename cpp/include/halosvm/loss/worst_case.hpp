@@ -7,6 +7,7 @@
 #include "halosvm/loss/hinge.hpp"
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct WorstCase {
@@ -59,3 +60,4 @@ class WorstCaseLoss final : public BlockLoss<WorstCase> {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

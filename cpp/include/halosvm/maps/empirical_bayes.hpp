@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// How the covariances V_k of a population are stored.
@@ -142,3 +143,4 @@ class Posteriors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

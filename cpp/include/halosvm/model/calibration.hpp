@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 struct PlattScaling {
@@ -27,3 +28,4 @@ struct PlattScaling {
 PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Which classes must have weight among the examples: all, or, in a part of a \ref SummedObjective, only some.
@@ -185,3 +186,4 @@ class LocalObjective final : public Objective {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

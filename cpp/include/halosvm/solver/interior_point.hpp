@@ -26,6 +26,7 @@
 #include "halosvm/objective/local_objective.hpp"
 #include "halosvm/solver/solver.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// The largest number of features for which a Hessian is worth its memory and time.
@@ -38,3 +39,4 @@ inline constexpr Index interior_point_features = 4000;
 Result minimize_interior_point(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -5,6 +5,7 @@
 #include "halosvm/objective/objective.hpp"
 #include "halosvm/solver/solver.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Minimises all problems side by side, so that each pass over the data serves them all.
@@ -23,3 +24,4 @@ namespace halosvm {
 Result minimize_lbfgs(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/covariances.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class FullCovariances final : public Covariances {
@@ -46,3 +47,4 @@ class FullCovariances final : public Covariances {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

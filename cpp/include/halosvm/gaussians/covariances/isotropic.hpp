@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/covariances.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class IsotropicCovariances final : public Covariances, public Factors {
@@ -41,3 +42,4 @@ class IsotropicCovariances final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

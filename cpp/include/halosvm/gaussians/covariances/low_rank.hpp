@@ -7,6 +7,7 @@
 
 #include <optional>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class LowRankCovariances final : public Covariances, public Factors {
@@ -76,3 +77,4 @@ class LowRankCovariances final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

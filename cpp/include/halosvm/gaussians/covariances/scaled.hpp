@@ -6,6 +6,7 @@
 
 #include <memory>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class ScaledCovariances final : public Covariances {
@@ -41,3 +42,4 @@ class ScaledCovariances final : public Covariances {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

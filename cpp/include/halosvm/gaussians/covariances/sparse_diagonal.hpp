@@ -5,6 +5,7 @@
 #include "halosvm/gaussians/covariances.hpp"
 #include "halosvm/gaussians/sparse_view.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class SparseDiagonalCovariances final : public Covariances, public Factors {
@@ -44,3 +45,4 @@ class SparseDiagonalCovariances final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/covariances.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class ZeroCovariances final : public Covariances {
@@ -32,3 +33,4 @@ class ZeroCovariances final : public Covariances {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END
