@@ -1,4 +1,4 @@
-"""Fail unless wheels hold the package and nothing else, and the source distribution what it is built from.
+"""Fail unless wheels hold the package and no more, and the sdist what it is built from.
 
 Arguments: the source distribution, and wheels; without wheels, what is installed from a source.
 """

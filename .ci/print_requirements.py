@@ -1,4 +1,4 @@
-"""Print requirements of pyproject.toml, a line each: of the build, of an extra, or the oldest at run time."""
+"""Print requirements, a line each: of the build, of an extra, or the oldest at run time."""
 
 import sys
 import tomllib
