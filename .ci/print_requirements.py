@@ -1,4 +1,4 @@
-"""Print requirements of pyproject.toml, a line each: of the build, or of one of the extras."""
+"""Print requirements, a line each: of the build, of an extra, or the oldest at run time."""
 
 import sys
 import tomllib
@@ -7,4 +7,5 @@ from pathlib import Path
 table = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
 name = sys.argv[1]
 extras = table["project"]["optional-dependencies"]
-print(*(table["build-system"]["requires"] if name == "build" else extras[name]), sep="\n")
+oldest = [line.replace(">=", "==") for line in table["project"]["dependencies"]]
+print(*{"build": table["build-system"]["requires"], "oldest": oldest, **extras}[name], sep="\n")

@@ -10,7 +10,14 @@ function(halosvm_core_properties target)
     CXX_EXTENSIONS OFF
     POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden
-    VISIBILITY_INLINES_HIDDEN ON)
+    VISIBILITY_INLINES_HIDDEN ON
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    WINDOWS_EXPORT_ALL_SYMBOLS ON)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_compile_definitions(${target} PUBLIC HALOSVM_SHARED)
+  endif()
   # Parsing Eigen takes longer than compiling most files. clang-tidy cannot read another compiler's header.
   if(NOT CMAKE_CXX_CLANG_TIDY)
     target_precompile_headers(${target} PRIVATE

@@ -1,73 +1,96 @@
-// Usage: consumer [FILE]. Reads Gaussians, one a line as `label mean1 mean2 std1 std2` with the label 1 or 0, fits a
-// linear classifier by stochastic gradient descent, and prints the model and how the fit ended.
+// Trains a classifier on a table of means and standard deviations, saves it, loads it, and predicts.
+//
+//   consumer train TABLE.csv MODEL.json
+//   consumer predict TABLE.csv MODEL.json
 
 #include <halosvm/halosvm.hpp>
 
 #include <cstdint>
 #include <exception>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace {
 
-constexpr halosvm::Index n_features = 2;
-
-struct Examples {
+/// Below a line of names, rows of a label, 1 or 0, of all means, and of as many standard deviations.
+struct Table {
+  explicit Table(const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+    if (!std::getline(file, line)) throw std::runtime_error("cannot read " + path);
+    while (std::getline(file, line)) {
+      std::istringstream cells(line);
+      std::vector<double> row;
+      for (std::string cell; std::getline(cells, cell, ',');) row.push_back(std::stod(cell));
+      const auto middle = row.begin() + 1 + static_cast<std::ptrdiff_t>(row.size() / 2);
+      labels.push_back(static_cast<std::int16_t>(row.at(0)));
+      means.insert(means.end(), row.begin() + 1, middle);
+      stds.insert(stds.end(), middle, row.end());
+    }
+    const auto n = static_cast<halosvm::Index>(labels.size());
+    if (n == 0 || means.size() != stds.size() || means.size() % labels.size() != 0) {
+      throw std::runtime_error(path + " has no rows, or rows of different lengths");
+    }
+    const auto d = static_cast<halosvm::Index>(means.size() / labels.size());
+    mean = halosvm::ArrayView(means.data(), n, d);
+    const halosvm::ArrayView variance(stds.data(), n, d, true);  // true: they are the squares of what is stored
+    covariances = std::make_shared<halosvm::DiagonalCovariances>(variance);
+    halosvm::Gaussians(mean, covariances).check("means", {});
+    covariances->check("stds", {});
+  }
   std::vector<std::int16_t> labels;
-  std::vector<double> means;
-  std::vector<double> stds;
+  std::vector<double> means, stds;
+  halosvm::ArrayView mean;
+  std::shared_ptr<const halosvm::Covariances> covariances;
 };
 
-Examples read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot open " + path);
-  Examples examples;
-  std::int16_t label = 0;
-  double mean[n_features];
-  double std[n_features];
-  while (file >> label >> mean[0] >> mean[1] >> std[0] >> std[1]) {
-    examples.labels.push_back(label);
-    examples.means.insert(examples.means.end(), std::begin(mean), std::end(mean));
-    examples.stds.insert(examples.stds.end(), std::begin(std), std::end(std));
-  }
-  return examples;
+void train(const Table& table, const std::string& model_path) {
+  const double C = 1.0;
+  const double lam = 1.0 / (C * static_cast<double>(table.labels.size()));
+  const halosvm::LocalObjective objective({table.mean, table.covariances}, {table.labels.data(), 1}, nullptr, lam,
+                                          halosvm::make_loss("expected_hinge"), true, {});
+  const halosvm::Result result =
+      halosvm::minimize(objective, halosvm::LinearModel(1, table.mean.cols()), halosvm::BatchSettings());
+  std::cout << "objective " << result.objective << ": " << halosvm::message(result.status) << '\n';
+
+  halosvm::SavedModel saved;
+  saved.model = result.model;
+  saved.classes = {std::int64_t{0}, std::int64_t{1}};
+  halosvm::save_model(saved, model_path);
 }
 
-void fit_and_print(const Examples& examples) {
-  const auto n = static_cast<halosvm::Index>(examples.labels.size());
-  const bool are_stds = true;  // the table reads them as variances
-  const auto covariances =
-      std::make_shared<halosvm::DiagonalCovariances>(halosvm::ArrayView(examples.stds.data(), n, n_features, are_stds));
-  const halosvm::Gaussians data(halosvm::ArrayView(examples.means.data(), n, n_features), covariances);
-  data.check("means", {});
-  covariances->check("stds", {});
-
-  const halosvm::LocalObjective objective(data, {examples.labels.data(), 1}, nullptr, 0.05,
-                                          halosvm::make_loss("expected_hinge"), true, {});
-  halosvm::SgdSettings settings;
-  settings.batch_size = 4;
-  settings.max_epochs = 10000;
-  const halosvm::Result result = minimize(objective, halosvm::LinearModel(1, n_features), settings);
-
-  halosvm::Matrix spread(n, 1);
-  decision_std(result.model, *covariances, spread, {});
-  std::cout << "coefficients  " << result.model.coef << "\nintercept     " << result.model.intercept
-            << "\nobjective     " << result.objective << "\nepochs        " << result.epochs << "\nspread of f   "
-            << spread.minCoeff() << " to " << spread.maxCoeff() << "\nstatus        " << message(result.status) << '\n';
+void predict(const Table& table, const std::string& model_path) {
+  const halosvm::LinearModel model = halosvm::load_model(model_path).model;
+  halosvm::Matrix score(table.mean.rows(), model.coef.rows());
+  halosvm::Matrix spread = score;
+  halosvm::decision_function(model, table.mean, score, {});
+  halosvm::decision_std(model, *table.covariances, spread, {});
+  std::cout << std::setprecision(std::numeric_limits<double>::max_digits10);
+  for (halosvm::Index i = 0; i < score.rows(); ++i) {
+    for (halosvm::Index k = 0; k < score.cols(); ++k) {
+      std::cout << score(i, k) << ' ' << spread(i, k) << (k + 1 < score.cols() ? ' ' : '\n');
+    }
+  }
 }
 
 }  // namespace
 
 int main(int argc, char* argv[]) {
   try {
-    fit_and_print(read(argc > 1 ? argv[1] : DEFAULT_FILE));
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    if (words.size() != 3 || (words[0] != "train" && words[0] != "predict")) {
+      throw std::runtime_error("usage: consumer train|predict TABLE.csv MODEL.json");
+    }
+    (words[0] == "train" ? train : predict)(Table(words[1]), words[2]);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;
   }
-  return 0;
 }

@@ -8,6 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "halosvm"
+if not PACKAGE.exists():
+    pytest.skip("the source tree is not here", allow_module_level=True)
+
 # The kinds of kernels are told apart in one file; the reference is an oracle of its own.
 ASK_FOR_KINDS = {PACKAGE / "kernel" / "expected_kernel.py"} | set((PACKAGE / "reference").iterdir())
 DECOMPOSITIONS = re.compile(
@@ -102,7 +105,7 @@ def test_solvers_run_in_one_place():
 
 def test_the_reference_stays_an_oracle_that_the_package_does_not_lean_on():
     imports = re.compile(
-        r"^(from halosvm\.reference|from halosvm import .*\breference\b)", re.MULTILINE
+        r"^\s*(from halosvm\.reference|from halosvm import .*\breference\b)", re.MULTILINE
     )
     measured = PACKAGE / "commands" / "benchmark"  # of which it is a rival
     users = {

@@ -170,8 +170,9 @@ class Gaussians(arrays.Frozen):
         dtype: np.dtype[Any] = self.mean.dtype
         return dtype
 
+    # Not named sparse, by which scikit-learn 1.7 tells data frames.
     @property
-    def sparse(self) -> bool:
+    def is_sparse(self) -> bool:
         """Whether the means are stored as a sparse array."""
         return bool(sparse.issparse(self.mean))
 
@@ -188,7 +189,7 @@ class Gaussians(arrays.Frozen):
             return self._features(columns)
         rows = arrays.select_rows(key, len(self))
         if isinstance(rows, int):
-            mean = self.mean[rows : rows + 1].toarray()[0] if self.sparse else self.mean[rows]
+            mean = self.mean[rows : rows + 1].toarray()[0] if self.is_sparse else self.mean[rows]
             return mean, self.covariances[rows]
         groups = None if self.groups is None else arrays.take_rows(self.groups, rows)
         mean = arrays.take_rows(self.mean, rows)
@@ -298,7 +299,7 @@ class Gaussians(arrays.Frozen):
             whole mean: it is there to reproduce the paper.
         """
         subspace.require_mean(mean, "mean")
-        if mean == "project" and self.sparse:
+        if mean == "project" and self.is_sparse:
             raise TypeError("mean='project' would make sparse means dense; give them as an array")
         covariances = self.covariances.truncate(p, n_threads=n_threads)
         means = self.mean if mean == "keep" else subspace.project_means(self.mean, covariances)
@@ -314,7 +315,7 @@ class Gaussians(arrays.Frozen):
 
     def __repr__(self) -> str:
         return (
-            f"Gaussians({'sparse, ' if self.sparse else ''}"
+            f"Gaussians({'sparse, ' if self.is_sparse else ''}"
             f"n_samples={self.shape[0]}, n_features={self.shape[1]}, "
             f"covariances={self.covariances.kind!r}, dtype={self.dtype})"
         )
@@ -383,7 +384,7 @@ def as_gaussians(
 
 def dense_alone(X: Gaussians) -> Gaussians:
     """Return Gaussians as those need them that know nothing of few features, or refuse them."""
-    if X.sparse:
+    if X.is_sparse:
         raise TypeError(
             "X is Gaussians with sparse means, which UncertainSVC and UncertainSVR take and this "
             "does not; make them of X.mean.toarray()"

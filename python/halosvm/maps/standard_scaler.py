@@ -163,7 +163,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
 
     def _measure(self, data: Gaussians, weights: Array) -> tuple[Array, Array]:
         """Return means and scales as `variance` says, whatever is used of them."""
-        if data.sparse:
+        if data.is_sparse:
             means, variances = mean_variance_axis(sparse.csr_matrix(data.mean), 0, weights=weights)
             if self.variance == "total":
                 variances = variances + _mean_variances(data.covariances, weights)
@@ -180,7 +180,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
         return means, np.where(spreads > 0, spreads, 1.0)
 
     def _refuse_to_fill(self, data: Gaussians) -> None:
-        if not data.sparse:
+        if not data.is_sparse:
             return
         if self.with_mean:
             raise ValueError("X is sparse, and would be dense once centred; pass with_mean=False")
@@ -239,7 +239,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
         data = self._read_data(X, X_std, X_cov)
         self._refuse_to_fill(data)
         with np.errstate(over="ignore"):
-            if data.sparse:
+            if data.is_sparse:
                 means = _columns_divided(data.mean, self.scale_)
             else:
                 means = in_type_of((data.mean - self.mean_) / self.scale_, data.mean)
@@ -275,7 +275,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
                 f"X has {data.shape[1]} features, the scaler was fitted to {self.n_features_in_}"
             )
         with np.errstate(over="ignore"):
-            if data.sparse:
+            if data.is_sparse:
                 means = _columns_divided(data.mean, 1.0 / self.scale_)
             else:
                 means = in_type_of(data.mean * self.scale_ + self.mean_, data.mean)

@@ -202,3 +202,10 @@ def test_estimators_for_points_refuse_gaussians_with_advice():
     X, y = labelled()
     with pytest.raises(TypeError, match=r"use \.mean"):
         LogisticRegression().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "name", ["sparse", "dtypes", "iloc", "__dataframe__", "__array_interface__"]
+)
+def test_gaussians_have_no_attribute_by_which_scikit_learn_tells_other_containers(name):
+    assert not hasattr(Gaussians(np.zeros((2, 3)), std=np.ones((2, 3))), name)

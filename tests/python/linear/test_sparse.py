@@ -272,7 +272,7 @@ def test_columns_parts_and_pickles_equal_those_of_dense_means(make_gaussians, ki
         (np.hstack([few[:, :2], few[:, 2:]]), dense),
     )
     for a, b in pairs:
-        assert a.sparse
+        assert a.is_sparse
         np.testing.assert_array_equal(a.mean.toarray(), b.mean)
         np.testing.assert_allclose(
             a.covariances.to_full(), b.covariances.to_full(), rtol=1e-14, atol=1e-15
@@ -315,7 +315,7 @@ def test_a_scaler_without_mean_keeps_examples_sparse(make_gaussians, kind, varia
     )
     np.testing.assert_allclose(one.scale_, other.scale_, rtol=1e-10)
     scaled = one.transform(few)
-    assert scaled.sparse
+    assert scaled.is_sparse
     np.testing.assert_allclose(scaled.mean.toarray(), other.transform(dense).mean, rtol=1e-10)
     np.testing.assert_allclose(
         scaled.covariances.to_full(),

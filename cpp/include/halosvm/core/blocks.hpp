@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Sums of the chunks and work space of the threads. \p Sum has set_zero() and add().
@@ -78,3 +79,4 @@ class Kept {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

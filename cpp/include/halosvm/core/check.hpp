@@ -7,6 +7,7 @@
 
 #include <string>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Largest absolute value accepted in means, variances and factors; beyond it squares and sums overflow.
@@ -35,3 +36,4 @@ std::string text(double value);
 
 }  // namespace check
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -2,6 +2,9 @@
 /// The logistic law as a mixture of three normal laws, of which expectations over normal errors are closed (spec K.5).
 #pragma once
 
+#include "halosvm/core/visibility.hpp"
+
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Its distribution function is 1 / (1 + exp(-u)) to 1.1e-4.
@@ -13,3 +16,4 @@ struct LogisticMixture {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -3,9 +3,12 @@
 /// that compilers turn loops over these functions into vector code.
 #pragma once
 
+#include "halosvm/core/visibility.hpp"
+
 #include <cstdint>
 #include <cstring>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Values of the standard normal law at t >= 0.
@@ -163,3 +166,4 @@ inline Ratio exact_ratio(double m, double s) {
 }
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// How a call runs.
@@ -78,3 +79,4 @@ class Chunks {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -2,10 +2,13 @@
 /// The array types that cross the library's seams: row-major, double precision, never owned by the library.
 #pragma once
 
+#include "halosvm/core/visibility.hpp"
+
 #include <Eigen/Core>
 
 #include <limits>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 using Eigen::Index;
@@ -36,3 +39,4 @@ using VectorMap = Eigen::Map<Vector>;
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -8,6 +8,7 @@
 
 #include <string>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// The rows a block consists of: a run of consecutive rows, or a list of row numbers.
@@ -105,3 +106,4 @@ void multiply(const ConstMatrixMap& block, const ConstMatrixRef& weights, Matrix
 void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coefficients, MatrixRef sum);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// The largest block of work a pass asks for; sizes scratch memory.
@@ -150,3 +151,4 @@ std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors
                                                         Index n_features);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

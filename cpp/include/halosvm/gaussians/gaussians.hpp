@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Examples N(x_i, S_i): means and covariances, of any kind each.
@@ -54,3 +55,4 @@ class Gaussians {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Means x_i in any storage; products and sums over blocks of rows are all that others ask for.
@@ -136,3 +137,4 @@ class SparseMeans final : public Means {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

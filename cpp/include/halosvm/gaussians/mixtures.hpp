@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/gaussians.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Examples that are mixtures of Gaussians, each with any number of components.
@@ -44,3 +45,4 @@ class Mixtures {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// A pointer to numbers of one of two types.
@@ -67,3 +68,4 @@ class SparseView {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// How many eigenvalues to keep: the least number whose sum reaches p * total, within 1e-12 of it, and those tied with
@@ -54,3 +55,4 @@ SubspaceFactors truncate(const Covariances& covariances, double p, const Executi
 void truncate_diagonal(const Covariances& covariances, double p, std::uint8_t* kept, const Execution& execution);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

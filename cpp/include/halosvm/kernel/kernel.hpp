@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// The kernels whose expectations have a closed form here.
@@ -71,3 +72,4 @@ void expansion_variance(const ExpectedKernel& kernel, const Mixtures& X, const M
                         const ConstMatrixRef& coefficients, MatrixRef out, const Execution& execution);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -6,6 +6,7 @@
 #include "halosvm/loss/hinge.hpp"
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// psi(m, s) = max(0, m - s), which is not convex.
@@ -26,3 +27,4 @@ struct BestCase {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

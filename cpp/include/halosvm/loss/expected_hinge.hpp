@@ -5,6 +5,7 @@
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/core/normal.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// psi(m, s) = m Phi(m/s) + s phi(m/s).
@@ -40,3 +41,4 @@ struct ExpectedHinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

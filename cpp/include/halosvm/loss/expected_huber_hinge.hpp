@@ -7,6 +7,7 @@
 #include "halosvm/loss/expected_squared_hinge.hpp"
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// psi(m, s) = [Q(m, s) - Q(m - 1, s)] / 2 with the expected squared hinge Q.
@@ -69,3 +70,4 @@ struct ExpectedHuberHinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

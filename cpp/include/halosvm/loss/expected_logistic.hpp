@@ -11,6 +11,7 @@
 
 #include <cmath>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// psi(m, s) = sum_k shares_k L(m, sqrt(s^2 + variances_k)) with the expected hinge L.
@@ -48,3 +49,4 @@ struct ExpectedLogistic {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -5,6 +5,7 @@
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/core/normal.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// psi(m, s) = (m^2 + s^2) Phi(m/s) + m s phi(m/s).
@@ -44,3 +45,4 @@ struct ExpectedSquaredHinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

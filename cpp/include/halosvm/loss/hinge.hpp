@@ -4,6 +4,7 @@
 
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// psi(m, s) = max(0, m).
@@ -23,3 +24,4 @@ struct Hinge {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// What solvers may ask of a loss; never its name.
@@ -129,3 +130,4 @@ std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss, doub
 std::shared_ptr<const Loss> make_loss(const std::string& name);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -7,6 +7,7 @@
 #include "halosvm/loss/hinge.hpp"
 #include "halosvm/loss/loss.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// psi(m, s) = max(0, m + s).
@@ -64,3 +65,4 @@ class WorstCaseLoss final : public BlockLoss<WorstCase> {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// How the covariances V_k of a population are stored.
@@ -152,3 +153,4 @@ class Posteriors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Memory of the caller that numbers are written to, of one of two types, or none.
@@ -60,3 +61,4 @@ void largest_steps(const Gaussians& X, const Vector& scale, const InputBall& bal
                    const Execution& execution);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

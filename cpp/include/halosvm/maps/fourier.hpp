@@ -5,6 +5,7 @@
 
 #include "halosvm/maps/features.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// The last frequencies have a phase each, as many as there are phases, and the K others have none: the features are
@@ -40,3 +41,4 @@ void fourier_bound(const FourierMap& map, const Gaussians& X, const InputBall& b
                    const Execution& execution);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -5,6 +5,7 @@
 
 #include "halosvm/maps/features.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// phi(x) = projection h(x) with h_j(x) = E k(x, z) over z ~ Z_j, k(x, z) = exp(-sum_k gamma_k (x_k - z_k)^2).
@@ -26,3 +27,4 @@ void nystroem_features(const NystroemMap& map, const Gaussians& X, const Feature
                        const Execution& execution);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

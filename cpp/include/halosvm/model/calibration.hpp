@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Probabilities of decision values by a logistic curve (spec E).
@@ -28,3 +29,4 @@ struct PlattScaling {
 PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -5,6 +5,7 @@
 #include "halosvm/gaussians/gaussians.hpp"
 #include "halosvm/core/types.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Coefficients and intercepts of n_problems linear scores.
@@ -44,3 +45,4 @@ void decision_std(const LinearModel& model, const Covariances& covariances, Matr
 double side_probability(double mean, double std);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// What examples of one class are called.
@@ -43,3 +44,4 @@ void save_model(const SavedModel& saved, const std::string& path);
 SavedModel load_model(const std::string& path);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Which classes must have weight among the examples: all, or, in a part of a SummedObjective, only some.
@@ -191,3 +192,4 @@ class LocalObjective final : public Objective {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -8,6 +8,7 @@
 
 #include <memory>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 class LocalObjective;
@@ -104,3 +105,4 @@ class Objective {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// J = sum over parts of share * J_part, where share is the part's weight over that of all: if each part's weights add
@@ -53,3 +54,4 @@ class SummedObjective final : public Objective {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

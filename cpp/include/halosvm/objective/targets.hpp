@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Class codes of the examples. One problem: code 1 is the positive class, 0 the negative one. Several problems:
@@ -29,3 +30,4 @@ struct Targets {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

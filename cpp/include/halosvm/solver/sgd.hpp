@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// What becomes of the iterates.
@@ -42,3 +43,4 @@ Result minimize(const LocalObjective& objective, const LinearModel& start, const
 Index sgd_row(std::uint64_t seed, std::uint64_t draw, Index n_rows);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// How a run ended.
@@ -105,3 +106,4 @@ void certify(const Objective& objective, const Vector& lower, const BatchSetting
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

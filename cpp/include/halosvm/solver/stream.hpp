@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// One of the terms psi(offset - sign f, s) that an example's loss is made of.
@@ -48,3 +49,4 @@ void follow(const StreamExamples& examples, const Loss& loss, double regularisat
             const Execution& execution, StreamState& state);
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

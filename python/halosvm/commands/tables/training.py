@@ -43,7 +43,7 @@ def train(arguments: argparse.Namespace) -> None:
     table = read(arguments, labelled=classes, values=not classes, features=arguments.features)
     task = classification(table, arguments.label) if classes else regression(table, machine)
     X = table.examples
-    pipeline = make_pipeline(machine, arguments, sparse=X.sparse)
+    pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
     if arguments.lam is not None:
         arguments.C = 1.0 / (arguments.lam * len(X))
     with warnings.catch_warnings():

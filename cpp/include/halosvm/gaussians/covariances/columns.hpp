@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// S_i = P' T_i P, where P picks the columns and T_i are the covariances of these: w' S w = w_c' T w_c.
@@ -66,3 +67,4 @@ class ColumnsCovariances final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/covariances.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Any covariance matrices, n_features^2 numbers for each example.
@@ -48,3 +49,4 @@ class FullCovariances final : public Covariances {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/covariances.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// The same error in every direction, of another size for each example.
@@ -43,3 +44,4 @@ class IsotropicCovariances final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -7,6 +7,7 @@
 
 #include <optional>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Errors along few directions, and independent ones besides if there is a diagonal.
@@ -78,3 +79,4 @@ class LowRankCovariances final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

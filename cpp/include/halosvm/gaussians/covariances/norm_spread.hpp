@@ -6,6 +6,7 @@
 
 #include <memory>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Spreads |F_i'w|_q. F_i are the factors of other covariances, next to the roots of their diagonals if they have both.
@@ -57,3 +58,4 @@ class NormSpread final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

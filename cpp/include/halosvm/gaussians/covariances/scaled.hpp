@@ -6,6 +6,7 @@
 
 #include <memory>
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// The covariances factor S_i, of the kind of the S_i; nothing is copied.
@@ -42,3 +43,4 @@ class ScaledCovariances final : public Covariances {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -5,6 +5,7 @@
 #include "halosvm/gaussians/covariances.hpp"
 #include "halosvm/gaussians/sparse_view.hpp"
 
+HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
 /// Independent errors of some values; work is for what is stored alone.
@@ -45,3 +46,4 @@ class SparseDiagonalCovariances final : public Covariances, public Factors {
 };
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END
