@@ -68,6 +68,7 @@ class JsonReader {
   int depth_ = 0;
 };
 
+// NOLINTNEXTLINE(misc-no-recursion): `enter` counts the depth
 template <class Use>
 void JsonReader::members(const Use& use) {
   enter('{');

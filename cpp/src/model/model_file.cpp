@@ -23,10 +23,8 @@ constexpr const char* format_name = "halosvm-model";
 constexpr const char* names_of_machines[] = {"UncertainSVC", "UncertainSVR", "SafeSVC", "TotalSVC"};
 
 bool is_machine(const std::string& name) {
-  for (const char* each : names_of_machines) {
-    if (name == each) return true;
-  }
-  return false;
+  return std::any_of(std::begin(names_of_machines), std::end(names_of_machines),
+                     [&](const char* each) { return name == each; });
 }
 
 // ---- what goes together -----------------------------------------------------------------------------------------
@@ -178,8 +176,11 @@ ClassLabel read_label(JsonReader& reader) {
 
 void read_classes(JsonReader& reader, std::vector<ClassLabel>& classes) {
   reader.members([&](const std::string& key) {
-    if (key != "values") return reader.skip();
-    reader.elements([&] { classes.push_back(read_label(reader)); });
+    if (key == "values") {
+      reader.elements([&] { classes.push_back(read_label(reader)); });
+    } else {
+      reader.skip();
+    }
   });
 }
 
@@ -257,7 +258,7 @@ SavedModel read_model(std::string_view text) {
     }
   });
   reader.end();
-  if (!is_model) reader.fail(std::string("\"format\": \"") + format_name + "\" is missing");
+  if (!is_model) reader.fail(std::string(R"("format": ")") + format_name + "\" is missing");
   if (!is_versioned) reader.fail("\"format_version\" is missing");
   if (saved.estimator.empty()) reader.fail("\"estimator\" is missing");
   saved.model.intercept = Eigen::Map<const Vector>(intercept.data(), static_cast<Index>(intercept.size()));

@@ -30,8 +30,8 @@ struct LinearModel {
 /// out(i, k) = w_k'x_i + b_k, the score of a certain point and the mean score of an uncertain one.
 /// \param means n_samples x n_features. \param out n_samples x n_problems.
 void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution);
-// NOLINTNEXTLINE(performance-unnecessary-value-param): out is written to
 /// The same for an array of means.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): out is written to
 inline void decision_function(const LinearModel& model, const ArrayView& means, MatrixRef out,
                               const Execution& execution) {
   decision_function(model, DenseMeans(means), out, execution);

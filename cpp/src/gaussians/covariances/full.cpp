@@ -79,6 +79,18 @@ bool pack(const ConstMatrixRef& S, double tolerance, Index place, double* lower)
   return asymmetry <= tolerance * largest;
 }
 
+/// The matrices, at most eight, that are not symmetric or not clearly definite, a bit for each.
+/// \param matrix returns one of them. \param lower scratch memory.
+template <class MatrixOf>
+std::uint32_t doubtful(const MatrixOf& matrix, Index count, double tolerance, Index d, double* lower) {
+  std::uint32_t some = 0;
+  for (Index r = 0; r < count; ++r) {
+    if (!pack(matrix(r), tolerance, r, lower)) some |= bit(r);
+  }
+  for (Index r = count; r < linalg::side_by_side; ++r) pack(Matrix::Zero(d, d), tolerance, r, lower);
+  return some | linalg::not_positive_definite(lower, d);
+}
+
 }  // namespace
 
 FullCovariances::FullCovariances(const ArrayView& matrices, Index n_samples)
@@ -199,30 +211,19 @@ void FullCovariances::check(const std::string& argument, const Execution& execut
   Matrix lower(n_threads, together > 1 ? linalg::packed_entry(d, 0) : 0);
   std::vector<std::string> errors(static_cast<std::size_t>(chunks.count()));  // so that the first bad row is named
   run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
-    const Index end = chunks.end(chunk);
-    for (Index first = chunks.begin(chunk); first < end; first += together) {
-      checkpoint();
-      const Index count = std::min(together, end - first);
-      const auto matrix = [&](Index r) { return matrices_.block({(first + r) * d, d}, scratch.row(slot).data()); };
-      std::uint32_t doubtful = 1;
-      if (together > 1) {
-        double* triangles = lower.row(slot).data();
-        doubtful = 0;
-        for (Index r = 0; r < together; ++r) {
-          if (r < count && !pack(matrix(r), tolerance, r, triangles)) doubtful |= bit(r);
-          if (r >= count) pack(Matrix::Zero(d, d), tolerance, r, triangles);
-        }
-        doubtful |= linalg::not_positive_definite(triangles, d);
-      }
-      for (Index r = 0; doubtful != 0 && r < count; ++r) {
-        if ((doubtful & bit(r)) == 0) continue;
-        try {
-          check_matrix(matrix(r), tolerance, argument, first + r);
-        } catch (const std::invalid_argument& error) {
-          errors[static_cast<std::size_t>(chunk)] = error.what();
-          return;
+    try {
+      for (Index first = chunks.begin(chunk); first < chunks.end(chunk); first += together) {
+        checkpoint();
+        const Index count = std::min(together, chunks.end(chunk) - first);
+        const auto matrix = [&](Index r) { return matrices_.block({(first + r) * d, d}, scratch.row(slot).data()); };
+        const std::uint32_t some =
+            together > 1 ? doubtful(matrix, count, tolerance, d, lower.row(slot).data()) : bit(0);
+        for (Index r = 0; r < count; ++r) {
+          if ((some & bit(r)) != 0) check_matrix(matrix(r), tolerance, argument, first + r);
         }
       }
+    } catch (const std::invalid_argument& error) {
+      errors[static_cast<std::size_t>(chunk)] = error.what();
     }
   });
   for (const auto& error : errors) {

@@ -65,33 +65,9 @@ class Lbfgs {
   void begin_with(double floor) { floor_ = floor; }
 
   Result run() {
+    search();
     Result result;
     result.model = LinearModel(n_problems_, d_);
-    bool balanced = !objective_.fit_intercept();  // the trial points have the exact intercept of their coefficients
-    for (pass_ = 1;; ++pass_) {
-      evaluate();
-      if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
-      if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest) || !gets_ahead()) break;
-      if (pass_ == 1 && leave_bad_starts()) continue;
-
-      const bool near = all(&Lbfgs::near_optimum);
-      const bool exhausted = all(&Lbfgs::exhausted);
-      if (has_kinks_ && floor_ == 0.0 && ((balanced && kinked()) || exhausted || pass_ == patience)) {
-        lower_the_floor(0.1);  // some examples are certain after all
-      } else if (floor_ > smallest_floor() && ((near && (balanced || falls_on())) || exhausted)) {
-        lower_the_floor(exhausted ? deepest_fall * floor_ : next_floor());
-      } else if (exhausted) {  // rounding ends the search
-        break;
-      } else {
-        observe(near);
-        if (objective_.fit_intercept()) {
-          balanced = near && !balanced;
-          if (balanced) balance();
-        }
-        continue;
-      }
-      balanced = !objective_.fit_intercept();
-    }
     result.steps = pass_;
     result.epochs = pass_;
     result.model.coef = best_coef_;
@@ -107,6 +83,32 @@ class Lbfgs {
   }
 
  private:
+  void search() {
+    bool balanced = !objective_.fit_intercept();  // the trial points have the exact intercept of their coefficients
+    for (pass_ = 1;; ++pass_) {
+      evaluate();
+      if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
+      if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest) || !gets_ahead()) break;
+      if (pass_ == 1 && leave_bad_starts()) continue;
+
+      const bool near = all(&Lbfgs::near_optimum);
+      const bool exhausted = all(&Lbfgs::exhausted);
+      if (const double floor = due_floor(near, exhausted, balanced); floor != floor_) {
+        lower_the_floor(floor);
+      } else if (exhausted) {  // rounding ends the search
+        break;
+      } else {
+        observe(near);
+        if (objective_.fit_intercept()) {
+          balanced = near && !balanced;
+          if (balanced) balance();
+        }
+        continue;
+      }
+      balanced = !objective_.fit_intercept();
+    }
+  }
+
   /// A floor moves J by 0.4 of it at most.
   double smallest_floor() const { return std::clamp(settings_.tolerance * best_value_.minCoeff(), 1e-9, 1e-6); }
 
@@ -145,6 +147,16 @@ class Lbfgs {
       if (certified > 2.0 * left || left > 2.0 * certified) return false;
     }
     return next_floor() == deepest_fall * floor_;
+  }
+
+  /// The floor to go on with.
+  double due_floor(bool near, bool exhausted, bool balanced) const {
+    if (floor_ == 0.0) {  // are some examples certain after all?
+      return has_kinks_ && ((balanced && kinked()) || exhausted || pass_ == patience) ? 0.1 : 0.0;
+    }
+    if (floor_ <= smallest_floor()) return floor_;
+    if (exhausted) return deepest_fall * floor_;
+    return near && (balanced || falls_on()) ? next_floor() : floor_;
   }
 
   /// Another function from here on.
