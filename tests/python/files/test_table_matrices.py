@@ -34,7 +34,7 @@ def test_svmlight_stays_sparse_and_is_what_its_own_writer_wrote(tmp_path):
     assert sparse.issparse(table.mean)
     np.testing.assert_allclose(table.mean.toarray(), X.toarray(), rtol=1e-15)
     assert table.labels == [str(label) for label in y]
-    assert table.examples.sparse
+    assert table.examples.is_sparse
 
 
 def test_svmlight_is_written_and_read_bit_for_bit(tmp_path):
