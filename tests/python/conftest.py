@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import settings
 from scipy import sparse
 from scipy.special import ndtr
 from sklearn.datasets import load_svmlight_file
+from sklearn.utils.fixes import parse_version
 
 from halosvm import Covariances, Gaussians, _core, reference
 
@@ -65,6 +67,11 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.path in paths:
             item.add_marker("computes")
+        if (
+            parse_version(sklearn.__version__) < parse_version("1.7")
+            and "check_sample_weight_equ" in item.name
+        ):
+            item.add_marker(pytest.mark.skip("scikit-learn 1.6 asks for more than the tags offer"))
 
 
 COVARIANCE_KINDS = (

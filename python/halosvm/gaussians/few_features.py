@@ -103,7 +103,8 @@ class _SparseDiagonal(_FewFeatures):
         return sparse.vstack(parts, format="csr"), squared, None, None
 
     def scaled(self, batch: Covariances, factors: Array) -> tuple[Kind, sparse.csr_array, None]:
-        rows, columns = sparse.coo_array(batch.values).coords
+        places = sparse.coo_array(batch.values)
+        rows, columns = places.row, places.col
         own = np.broadcast_to(factors, batch.shape)[rows, columns]
         values = sparse.csr_array(batch.values, dtype=np.float64, copy=True)
         values.data *= own if batch.squared else np.square(own)
@@ -126,7 +127,8 @@ class _SparseDiagonal(_FewFeatures):
         for begin in range(0, len(batch), step):
             part = batch[begin : begin + step]
             kept = _core.truncate_diagonal(self.expanded(part).core_view(), p, n_threads)
-            rows, columns = sparse.coo_array(part.values).coords
+            places = sparse.coo_array(part.values)
+            rows, columns = places.row, places.col
             values.data[values.indptr[begin] :][: len(rows)] *= kept[rows, columns]
         return self.kind, values, None
 

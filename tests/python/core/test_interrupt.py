@@ -193,7 +193,7 @@ interrupt("scaled", lambda: UncertainStandardScaler().fit(uncertain[:200]).trans
 stream = UncertainSVC().partial_fit(X[few], y[few], classes=[0, 1], X_std=std[few])
 state = lambda: dict(stream.__dict__)
 interrupt("stream", lambda: stream.partial_fit(X, y, X_std=std), state=state)
-S = sparse.random_array((50_000, 1000), density=0.01, rng=rng, format="csr")
+S = sparse.random_array((50_000, 1000), density=0.01, random_state=rng, format="csr")
 fit("sparse", UncertainSVC(loss="hinge"), S, y[:50_000])
 """
 

@@ -196,7 +196,7 @@ def test_duplicates_zeros_and_unsorted_columns_mean_what_they_mean_in_scipy():
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_arrays_are_used_in_place(dtype, index):
-    X = sparse.random_array((50, 9), density=0.3, rng=0, format="csr", dtype=dtype)
+    X = sparse.random_array((50, 9), density=0.3, random_state=0, format="csr", dtype=dtype)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     read = Gaussians(X).mean
     for name in ("data", "indices", "indptr"):
@@ -207,7 +207,7 @@ def test_arrays_are_used_in_place(dtype, index):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
 def test_a_value_that_is_not_finite_is_named_with_its_place(bad):
-    X = sparse.random_array((40, 30), density=0.2, rng=0, format="csr")
+    X = sparse.random_array((40, 30), density=0.2, random_state=0, format="csr")
     X.data[57] = bad
     row, column = (int(part[57]) for part in X.tocoo().coords)
     place = re.escape(f"X row {row}, column {column} is {bad:g};")
@@ -352,7 +352,7 @@ def test_kernel_machines_refuse_sparse_examples_in_a_sentence(make_gaussians, ma
 def many_features(n=300, d=20_000):
     rng = np.random.default_rng(5)
     y = np.arange(n) % 2
-    X = sparse.random_array((n, d), density=20 / d, rng=rng, format="csr")
+    X = sparse.random_array((n, d), density=20 / d, random_state=rng, format="csr")
     return X, y
 
 
@@ -388,7 +388,7 @@ def test_a_loss_that_moves_means_refuses_sparse_ones(make_gaussians):
 
 def test_chunks_streams_and_calibration_take_sparse_examples():
     rng = np.random.default_rng(4)
-    X = sparse.random_array((400, 30), density=0.15, format="csr", rng=rng)
+    X = sparse.random_array((400, 30), density=0.15, format="csr", random_state=rng)
     y = np.asarray(X.sum(axis=1)).ravel() + 0.2 * rng.normal(size=400) > 2.0
     examples = Gaussians(X, variance=0.1 * X)
     whole = UncertainSVC(tol=1e-9).fit(examples, y)
