@@ -50,7 +50,7 @@ def test_no_public_estimator_is_missing():
     # PlattScaling takes decision values, and has no predict.
     public = {
         value
-        for value in vars(halosvm).values()
+        for value in (getattr(halosvm, name) for name in halosvm.__all__)
         if inspect.isclass(value) and issubclass(value, BaseEstimator)
     }
     assert public - {type(estimator) for estimator in ESTIMATORS} == {halosvm.PlattScaling}
