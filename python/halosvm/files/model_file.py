@@ -8,6 +8,7 @@ saved one predicted. Loading one runs no code from it: names of classes are thos
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,20 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
     require_choice(format, "format", FORMATS)
     if format == "svm-gsu":
         write_bytes(path, svmgsu_text(estimator).encode())
-        return
+    else:
+        save_with_table(estimator, path, None)
+
+
+def save_with_table(
+    estimator: Any, path: str | os.PathLike[str], table: dict[str, Any] | None
+) -> None:
+    """Write an estimator as `save_model` does, with what is to be remembered of its table."""
     record = record_of(estimator)
     linear = record["estimator"] in LINEAR and "coef" in record and "stream" not in record
     version = LINEAR_MACHINE if linear else ANY_ESTIMATOR
     document = {"format": FORMAT, "format_version": version, **record}
+    if table is not None:
+        document["table"] = table
     write_bytes(path, written(document).encode())
 
 
@@ -96,7 +106,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path-like
-        The format is known by the first line.
+        A file, or "-" for standard input. The format is known by the first line.
 
     Returns
     -------
@@ -110,13 +120,18 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         When the file cannot be read, is not a model file, is of a later format, or is damaged; the
         message tells the line, or the place in the document.
     """
+    return load_with_table(path)[0]
+
+
+def load_with_table(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """Read an estimator as `load_model` does, and what was remembered of its table, or None."""
     try:
-        content = Path(path).read_bytes()
+        content = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror or error}") from error
     if content.startswith(HEADER.encode()):
         try:
-            return svmgsu_model(content)
+            return svmgsu_model(content), None
         except ValueError as error:
             raise ModelFileError(f"{path} is damaged: {error}") from error
     try:
@@ -131,11 +146,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             f"{path} has format_version {version!r}; this version of halosvm reads "
             f"{LINEAR_MACHINE} to {ANY_ESTIMATOR}"
         )
+    table = members.pop("table", None)
     try:
         record = Node(members, "")
-        return estimator_from(_pipeline_of(record) if version == WITH_POPULATION else record)
+        made = estimator_from(_pipeline_of(record) if version == WITH_POPULATION else record)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
+    return made, table
 
 
 def _pipeline_of(record: Node) -> Node:

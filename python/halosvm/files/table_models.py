@@ -7,13 +7,14 @@ Out: the same with scales absorbed where the machine is linear; examples as the 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
-from halosvm.files.model_file import load_model
+from halosvm.files.model_file import ModelFileError, load_with_table, save_with_table
+from halosvm.files.tables.roles import KINDS, ErrorColumn
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
@@ -93,12 +94,63 @@ def meaning_of_errors(truth: EmpiricalBayes | None) -> str:
     )
 
 
-def load(path: str) -> tuple[Any, list[str]]:
-    """Read a model and the names of its features, which are 1, 2, ... where it knows none."""
-    model = load_model(path)
+class Trained(NamedTuple):
+    """What a model remembers of the table it was trained on; None where it does not know.
+
+    Attributes
+    ----------
+    label : str or None
+        The column of labels or values.
+    unit : str or None
+        The unit of values.
+    errors : dict of str to ErrorColumn, or None
+        The error columns of features and values.
+    """
+
+    label: str | None = None
+    unit: str | None = None
+    errors: dict[str, ErrorColumn] | None = None
+
+
+NOTHING = Trained()
+
+
+def save(model: Any, path: str, trained: Trained) -> None:
+    """Write a model with what it remembers of its table."""
+    errors = None
+    if trained.errors is not None:
+        errors = {
+            name: {"columns": list(column.names), "holds": column.holds}
+            for name, column in trained.errors.items()
+        }
+    save_with_table(model, path, {"label": trained.label, "unit": trained.unit, "errors": errors})
+
+
+def _trained(path: str, table: Any) -> Trained:
+    if table is None:
+        return NOTHING
+    try:
+        errors = {
+            str(name): ErrorColumn(
+                tuple(map(str, each["columns"])), KINDS[KINDS.index(each["holds"])]
+            )
+            for name, each in (table["errors"] or {}).items()
+        }
+        label, unit = (None if table[key] is None else str(table[key]) for key in ("label", "unit"))
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"{path} is damaged: table: {error!r}") from error
+    return Trained(label, unit, None if table["errors"] is None else errors)
+
+
+def load(path: str) -> tuple[Any, list[str], Trained]:
+    """Read a model, and what it knows of tables.
+
+    The names of its features are 1, 2, ... where it knows none.
+    """
+    model, table = load_with_table(path)
     inner = model.estimator_ if isinstance(model, UncertainCalibratedClassifier) else model
     first = inner[0] if isinstance(inner, Pipeline) else inner
     names = getattr(first, "feature_names_in_", None)
     if names is None:
         names = range(1, first.n_features_in_ + 1)
-    return model, [str(name) for name in names]
+    return model, [str(name) for name in names], _trained(path, table)

@@ -37,11 +37,13 @@ RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Compare the predictions for a table with its labels or values."""
-    model, names = load(arguments.model)
+    model, names, trained = load(arguments.model)
     require_population(arguments, model)
     machine = machine_of(model)
     values = is_regressor(machine)
-    table = read(arguments, labelled=not values, values=values, model_features=names)
+    table = read(
+        arguments, labelled=not values, values=values, model_features=names, trained=trained
+    )
     if values:
         lines = _errors(machine, table.values, as_the_machine_sees(model, table.examples))
     else:

@@ -82,7 +82,14 @@ def make_machine(arguments: argparse.Namespace) -> Any:
                 f"--{option.replace('_', '-')} is of use only with {' or '.join(those)}, not with "
                 f"{name}"
             )
+    for option in ("degree", "coef0"):
+        if option in given and arguments.kernel != "poly":
+            raise CommandError(f"--{option} is of use only with --kernel poly")
+    if arguments.approximate is not None and arguments.kernel not in (None, "rbf"):
+        raise CommandError(f"--approximate is of --kernel rbf, not of {arguments.kernel}")
     for key, value in arguments.set:
+        if key == "C":
+            raise CommandError("--set C: give it by --C")
         if key not in known:
             raise CommandError(f"--set {key}: {name} has the parameters {', '.join(sorted(known))}")
         given[key] = value

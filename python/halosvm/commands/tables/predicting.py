@@ -34,9 +34,9 @@ def predict(arguments: argparse.Namespace) -> None:
             f"predictions have columns, {form} has none; one of {', '.join(WITH_COLUMNS)}"
         )
     require_writable(output)
-    model, names = load(arguments.model)
+    model, names, trained = load(arguments.model)
     require_population(arguments, model)
-    table = read(arguments, model_features=names)
+    table = read(arguments, model_features=names, trained=trained)
     columns = dict(table.kept)
     predicted = (_values if is_regressor(machine_of(model)) else _decisions)(model, table.examples)
     for name in set(columns) & set(predicted):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from halosvm.files.table_models import NOTHING, Trained
 from halosvm.files.tables.roles import PATTERNS, ErrorRules
 from halosvm.files.tables.table import OWN, Reading, read_table
 from halosvm.files.tables.text import Dialect
@@ -27,8 +28,12 @@ def read(
     values: bool = False,
     features: Sequence[str] | None = None,
     model_features: Sequence[str] | None = None,
+    trained: Trained = NOTHING,
 ) -> Table:
-    """Read the table, with labels or with the values of a regression where they are asked for."""
+    """Read the table, with labels or with the values of a regression where they are asked for.
+
+    Columns that no option names have the roles that they had for a model.
+    """
     column = arguments.label if getattr(arguments, "label", None) is not None else OWN
     table = read_table(
         arguments.table,
@@ -36,17 +41,20 @@ def read(
         target=column if values else None,
         features=features,
         model_features=model_features,
+        own_label=trained.label,
+        target_unit=trained.unit,
         drop=getattr(arguments, "drop", ()),
         keep=getattr(arguments, "keep", ()),
-        reading=reading_of(arguments),
+        reading=reading_of(arguments, trained),
     )
     for note in table.notes:
         tell(arguments.command, f"{table.path}: {note}")
     return table
 
 
-def reading_of(arguments: argparse.Namespace) -> Reading:
-    """Return how the options say that a table is to be read."""
+def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Reading:
+    """Return how the options say that a table is to be read, or else a model."""
+    known = trained.errors if arguments.errors_in is None else None
     patterns = PATTERNS if arguments.errors_in is None else tuple(arguments.errors_in)
     return Reading(
         format=arguments.format,
@@ -56,7 +64,7 @@ def reading_of(arguments: argparse.Namespace) -> Reading:
             encoding=arguments.encoding,
             header=not arguments.no_header,
         ),
-        errors=ErrorRules(patterns, dict(arguments.error), arguments.errors_are),
+        errors=ErrorRules(patterns, dict(arguments.error), arguments.errors_are, known),
         missing=arguments.missing,
         sentinels=tuple(arguments.sentinel),
         labels=getattr(arguments, "labels", None),

@@ -15,12 +15,13 @@ from halosvm.commands.tables.machines import described, make_machine, make_pipel
 from halosvm.commands.tables.reading import CommandError, progress, read
 from halosvm.commands.tables.tasks import classification, regression
 from halosvm.files.atomic import require_writable
-from halosvm.files.model_file import save_model
 from halosvm.files.table_models import (
+    Trained,
     in_table_units,
     machine_of,
     meaning_of_errors,
     population_of,
+    save,
 )
 from halosvm.files.tables.trouble import TableError
 
@@ -51,7 +52,7 @@ def train(arguments: argparse.Namespace) -> None:
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
     model = in_table_units(fitted, table.features)
-    save_model(model, arguments.output)
+    save(model, arguments.output, Trained(arguments.label, table.target_unit, table.roles))
     machine, truth = machine_of(model), population_of(model)
     summary = {
         "rows": str(len(task.y)),
@@ -80,6 +81,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
         )
     if arguments.calibrate is not None and arguments.task != "classification":
         raise CommandError("--calibrate is of use only with --task classification")
+    if arguments.calibrate is not None and arguments.folds == 0:
+        raise CommandError("--calibrate needs folds, and --folds is 0")
 
 
 def _named(machine: Any, arguments: argparse.Namespace) -> str:

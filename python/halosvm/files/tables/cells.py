@@ -38,6 +38,8 @@ def numbers_of(
     block = columns.numbers(names)
     for sentinel in reading.sentinels:
         block[block == sentinel] = np.nan
+        if abs(sentinel) < np.finfo(np.float32).max:
+            block[block == np.float64(np.float32(sentinel))] = np.nan  # in columns of float32
     _refuse(columns, np.isinf(block), block, names, "is not a finite number")
     if reading.missing == "error":
         _refuse_missing(columns, block, names, roles)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from halosvm.files.tables.trouble import TableError, as_option, counted, listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 STD, VARIANCE, INVERSE_VARIANCE = "std", "variance", "inverse-variance"
 KINDS = (STD, VARIANCE, INVERSE_VARIANCE)
@@ -39,6 +39,14 @@ class Pattern(NamedTuple):
         core = name[len(before) : len(name) - len(behind)]
         return tuple(column.replace("{}", core) for column in self.columns)
 
+    def columns_beside(self, name: str, names: set[str]) -> tuple[str, ...]:
+        """Return the error columns among the names, `flux_std [mJy]` too of `flux [mJy]`."""
+        columns = self.columns_of(name)
+        core, bracket, unit = name.partition(" [")
+        if bracket and name.endswith("]") and not (columns and names.issuperset(columns)):
+            columns = tuple(f"{column} [{unit}" for column in self.columns_of(core))
+        return columns if names.issuperset(columns) else ()
+
 
 PATTERNS = (
     Pattern(("E_{}", "e_{}")),
@@ -54,8 +62,16 @@ PATTERNS = (
     Pattern(("{}_var",), VARIANCE),
     Pattern(("{}_variance",), VARIANCE),
     Pattern(("{}_ivar",), INVERSE_VARIANCE),
+    Pattern(("{}_STD",), STD),
+    Pattern(("{}_ERR",)),
+    Pattern(("{}_ERROR",)),
+    Pattern(("{}_VAR",), VARIANCE),
+    Pattern(("{}_IVAR",), INVERSE_VARIANCE),
+    Pattern(("FLUX_IVAR_{}",), INVERSE_VARIANCE, "FLUX_{}"),
 )
+# In any case of their letters.
 _LOOK_ALIKES = (
+    *("{}_err_lo", "{}_err_hi", "{}_errlo", "{}_errhi", "{}_lower", "{}_upper", "d{}"),
     *("{}_sigma", "{}_sd", "{}_se", "{}_stddev", "{}_stderr", "{}_unc", "{}_uncertainty"),
     *("sigma_{}", "sig_{}", "std_{}", "error_{}", "{}err", "{}_err1", "{}_err2", "E_{}"),
 )
@@ -71,6 +87,8 @@ class ErrorRules:
         The first that a feature has the columns of holds; more than one that overlap is an error.
     pairs : mapping of str to tuple of str
         The error column of a feature, or its upper and lower one, beside the patterns.
+    known : mapping of str to ErrorColumn or None
+        Instead of patterns, the error columns of the table that a model was trained on.
     holds : {"std", "variance", "inverse-variance"}
         What numbers are whose column does not say it in its name.
     """
@@ -78,6 +96,7 @@ class ErrorRules:
     patterns: Sequence[Pattern] = PATTERNS
     pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     holds: str = STD
+    known: Mapping[str, ErrorColumn] | None = None
 
 
 class ErrorColumn(NamedTuple):
@@ -145,9 +164,9 @@ def find_roles(
     known = set(names)
     taken = set(not_features) | ({target} if target is not None else set())
     paired = [name for pair in rules.pairs.values() for name in pair]
-    for name in (*not_features, *taken, *(features or ()), *drop, *rules.pairs, *paired):
-        if name not in known:
-            raise TableError(f"{path} has no column {name!r}; its columns are {listing(names)}")
+    require_columns(
+        path, names, (*not_features, *taken, *(features or ()), *drop, *rules.pairs, *paired)
+    )
     _refuse_repeated(features or (), taken)
     free = known - set(drop) - set(features or ()) - taken
     dropped = set(drop)
@@ -170,8 +189,43 @@ def find_roles(
     lost = [name for name in rules.pairs if name not in kept]
     if lost:
         raise TableError(f"--error {lost[0]}=...: {lost[0]!r} is no feature")
-    notes = _look_alikes(chosen, known - dropped, rules) if features is None else ()
+    if features is None:
+        notes = _look_alikes(chosen, known - dropped, rules)
+    else:
+        notes = _otherwise(numbers, errors, free, rules)
     return Roles(chosen, errors, (*notes, *_asymmetric(errors)))
+
+
+def require_columns(path: str, names: Sequence[str], wanted: Iterable[str]) -> None:
+    """Raise TableError for the first that is no column."""
+    for name in wanted:
+        if name not in names:
+            raise TableError(f"{path} has no column {name!r}; its columns are {listing(names)}")
+
+
+def _otherwise(
+    numbers: Sequence[str], errors: Mapping[str, ErrorColumn], free: set[str], rules: ErrorRules
+) -> Iterator[str]:
+    """Tell of features that had errors in training and have none now, and the other way round."""
+    if rules.known is None:
+        return
+    without = [name for name in numbers if name in rules.known and name not in errors]
+    if without:
+        yield (
+            f"{listing(without, 5)} had errors when the model was trained, in "
+            f"{listing([rules.known[name].names[0] for name in without], 5)}, and none here"
+        )
+    for name in numbers:
+        if name in errors or name in rules.known:
+            continue
+        for pattern in PATTERNS:
+            columns = pattern.columns_beside(name, free) if name else ()
+            if columns and name not in columns:
+                yield (
+                    f"column {columns[0]!r} is not used: the model was trained without errors of "
+                    f"{name!r}; use it by --error {as_option(columns[0], f'{name}=')}"
+                )
+                return
 
 
 def _find_errors(
@@ -182,11 +236,17 @@ def _find_errors(
         if not name:
             continue
         if name in rules.pairs:
-            errors[name] = ErrorColumn(rules.pairs[name], rules.holds)
+            if name in rules.pairs[name]:
+                raise TableError(f"--error {name}=...: a feature cannot hold its own errors")
+            errors[name] = ErrorColumn(rules.pairs[name], _held(rules.pairs[name], rules.holds))
+            continue
+        if rules.known is not None:
+            if name in rules.known and free.issuperset(rules.known[name].names):
+                errors[name] = rules.known[name]
             continue
         for pattern in rules.patterns:
-            columns = pattern.columns_of(name)
-            if not columns or name in columns or not free.issuperset(columns):
+            columns = pattern.columns_beside(name, free)
+            if not columns or name in columns:
                 continue
             if name not in errors:
                 errors[name] = ErrorColumn(columns, pattern.holds or rules.holds)
@@ -197,6 +257,15 @@ def _find_errors(
                 )
     of_errors = {name for error in errors.values() for name in error.names}
     return {name: error for name, error in errors.items() if name not in of_errors}
+
+
+def _held(columns: Sequence[str], otherwise: str) -> str:
+    """Return what columns hold, by their names if these say it."""
+    for pattern in PATTERNS:
+        before, _, behind = pattern.columns[0].partition("{}")
+        if pattern.holds and columns[0].startswith(before) and columns[0].endswith(behind):
+            return pattern.holds
+    return otherwise
 
 
 def _refuse_repeated(features: Sequence[str], taken: set[str]) -> None:
@@ -210,11 +279,11 @@ def _look_alikes(chosen: Sequence[str], known: set[str], rules: ErrorRules) -> I
     """Tell of features that look like the errors of another column."""
     templates = [(c, p.feature) for p in PATTERNS for c in p.columns]
     templates += [(column, "{}") for column in _LOOK_ALIKES]
-    parted = [(*column.split("{}"), feature) for column, feature in templates]
+    parted = [(*column.lower().split("{}"), feature) for column, feature in templates]
     owners: dict[str, str] = {}
     for name in chosen:
         for before, behind, feature in parted:
-            if name.startswith(before) and name.endswith(behind):
+            if name.lower().startswith(before) and name.lower().endswith(behind):
                 owner = feature.replace("{}", name[len(before) : len(name) - len(behind)])
                 if owner in known and owner != name:
                     owners.setdefault(name, owner)

@@ -26,7 +26,7 @@ from halosvm.files.tables.documents import TextFile, read_documents
 from halosvm.files.tables.labels import is_missing_label
 from halosvm.files.tables.numerical import Matrices, read_npz, read_svmlight
 from halosvm.files.tables.opening import format_by_content, format_of, read_bytes, shown
-from halosvm.files.tables.roles import ErrorColumn, ErrorRules, find_roles
+from halosvm.files.tables.roles import ErrorColumn, ErrorRules, find_roles, require_columns
 from halosvm.files.tables.text import Dialect, TextColumns
 from halosvm.files.tables.trouble import ChoiceError, TableError, listing
 from halosvm.files.tables.typed import TypedColumns
@@ -104,6 +104,10 @@ class Table:
     values, values_std : ndarray of shape (n_samples,) or None
         The values of a regression and their standard deviations; None when no column of values was
         asked for, and when it has no error column.
+    target_unit : str or None
+        The unit of the values.
+    roles : dict of str to ErrorColumn, or None
+        The error columns of features and values by the names of columns; None without columns.
     kept : dict of str to ndarray
         Other columns that were asked for, as they stand in the file.
     notes : tuple of str
@@ -120,6 +124,8 @@ class Table:
     covariances: Covariances | None = None
     values: Array | None = None
     values_std: Array | None = None
+    target_unit: str | None = None
+    roles: dict[str, ErrorColumn] | None = None
     kept: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unit_of_rows: str = "row"
@@ -167,6 +173,8 @@ def read_table(
     target: str | None = None,
     features: Sequence[str] | None = None,
     model_features: Sequence[str] | None = None,
+    own_label: str | None = None,
+    target_unit: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
     reading: Reading = Reading(),
@@ -186,6 +194,8 @@ def read_table(
         dropped, and not the error of another column. A column named here is always a feature.
     model_features : sequence of str, optional
         Instead of them, the features of a model, which values are converted to the units of.
+    own_label, target_unit : str, optional
+        The column of labels or values of a table of columns for OWN, and the unit of the values.
     drop : sequence of str
         Columns to leave out: features, or error columns of features or the target.
     keep : sequence of str
@@ -218,7 +228,29 @@ def read_table(
         if form == "csv"
         else TypedColumns(name, data, form)
     )
-    return _from_columns(columns, label, target, features, model_features, drop, keep, reading)
+    if own_label in columns.names:
+        label, target = (own_label if name == OWN else name for name in (label, target))
+    table = _from_columns(columns, label, target, features, model_features, drop, keep, reading)
+    return table if target is None else _in_unit(table, columns.unit(target), target_unit)
+
+
+def _in_unit(table: Table, unit: Any, wanted: str | None) -> Table:
+    """Return a table whose values are in the unit that a model was trained in."""
+    own = None if unit is None else str(unit)
+    if own == wanted or wanted is None:
+        return replace(table, target_unit=own)
+    if own is None:
+        raise TableError(f"{table.path}: the values have no unit, those of the model {wanted}")
+    from astropy.units import Unit  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        factor = Unit(own).to(Unit(wanted))
+    except (ValueError, TypeError) as error:
+        raise TableError(
+            f"{table.path}: the values are in {own}, the model was trained in {wanted}: {error}"
+        ) from error
+    std = None if table.values_std is None else table.values_std * factor
+    return replace(table, values=table.values * factor, values_std=std, target_unit=wanted)
 
 
 def _matrices(
@@ -310,10 +342,12 @@ def _from_columns(
         )
     wanted = [name_and_unit(name, columns.names) for name in model_features or ()]
     chosen = features if model_features is None else [name for name, _ in wanted]
+    require_columns(columns.path, columns.names, keep)
     roles = find_roles(
         columns.path,
         columns.names,
-        not_features=[*([] if label is None else [label]), *keep],
+        # A model names its features: what is kept beside them may be one, or the errors of one.
+        not_features=[*([] if label is None else [label]), *(keep if chosen is None else ())],
         target=target,
         features=chosen,
         drop=drop,
@@ -342,6 +376,7 @@ def _from_columns(
         lines=columns.lines[rows],
         values=None if target is None else values[rows, -1].copy(),
         values_std=std[rows, -1].copy() if has_values_std else None,
+        roles=roles.errors,
         kept={name: columns.column(name)[rows] for name in keep},
         notes=(*columns.notes, *roles.notes, *notes, *more),
         unit_of_rows=columns.unit_of_rows,

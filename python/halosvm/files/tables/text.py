@@ -166,7 +166,7 @@ class TextColumns:
             sep=r"\s+" if self._separator == " " else self._separator,
             header=None,
             names=range(len(self.names)),
-            usecols=sorted(positions),
+            usecols=sorted(set(positions)),
             index_col=False,
             skipinitialspace=True,
             decimal=self._decimal,
@@ -177,8 +177,8 @@ class TextColumns:
         )
         if len(frame) != len(self.lines):
             raise TableError(f"{self.path}: its rows cannot be told apart; check its quotes")
-        order = sorted(range(len(positions)), key=positions.__getitem__)
-        return frame.iloc[:, np.argsort(order)]
+        read = {position: j for j, position in enumerate(sorted(set(positions)))}
+        return frame.iloc[:, [read[position] for position in positions]]
 
     def _numbers_cell_by_cell(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
         """Read cells that pandas does not, and name the first that is no number."""

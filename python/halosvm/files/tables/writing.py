@@ -106,7 +106,9 @@ def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
     for j, name in enumerate(table.features):
         column, unit = name_and_unit(name, ())
         columns[name] = mean[:, j]
-        if std is not None and (table.covariances is not None or column in table.errors):
+        if std is not None and (
+            table.covariances is not None or {name, column} & set(table.errors)
+        ):
             columns[f"{column}_std" + (f" [{unit}]" if unit else "")] = std[:, j]
     if table.values is not None:
         columns[label] = table.values
@@ -149,6 +151,10 @@ def _as_astropy(
     table = AstropyTable()
     for name, values in columns.items():
         column, unit = name_and_unit(name, ())
+        if column in table.colnames:
+            raise TableError(
+                f"two columns would be named {column!r}, which {form} parts from units"
+            )
         table[column] = values.astype(np.str_) if values.dtype.kind == "O" else values
         table[column].unit = unit
     if form == "ecsv":
