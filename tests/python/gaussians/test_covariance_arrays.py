@@ -343,3 +343,18 @@ def test_masked_entries_do_not_pass():
             Covariances.diagonal(array)
     with pytest.raises(ValueError, match=r"factors\[1\]: row 2, column 1 is masked"):
         Covariances.low_rank([np.ones((3, 2)), masked])
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 8, 9, 17, 64, 65])  # eight at a time up to 64
+def test_matrix_that_is_not_definite_is_named_wherever_it_stands_among_others(d):
+    rng = np.random.default_rng(d)
+    Q = np.linalg.qr(rng.normal(size=(21, d, d)))[0]
+    spectra = rng.uniform(0.0, 1.0, (21, d)) * (rng.random((21, d)) < 0.8)  # singular ones, too
+    good = (Q * spectra[:, np.newaxis]) @ Q.transpose(0, 2, 1)
+    good = 0.5 * (good + good.transpose(0, 2, 1))
+    Covariances.full(good)
+    for row in (0, 7, 8, 20):
+        bad = good.copy()
+        bad[row] -= 1e-6 * np.eye(d) + np.outer(Q[row, :, 0], Q[row, :, 0]) * spectra[row, 0]
+        with pytest.raises(ValueError, match=f"row {row} has the eigenvalue -"):
+            Covariances.full(bad)
