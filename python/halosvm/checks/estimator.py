@@ -163,8 +163,11 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             else:
                 means, y = validate_data(self, X, y, **self._checks())
             means = as_rows(means, "X")
-            require_finite(means, "X")
-            data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
+            try:
+                data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
+            except ValueError:
+                require_finite(means, "X")  # which comes first, in scikit-learn's words
+                raise
             for errors in (X_std, X_cov):
                 if errors is not None and not hasattr(errors, "columns"):  # which have to agree
                     warn_if_transformed_alone(self, X)

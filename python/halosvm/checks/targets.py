@@ -69,7 +69,7 @@ def encode_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int16]]:
     labels = classes.tolist()
     if isinstance(labels[0], bytes):
         raise TypeError(f"y has labels that are bytes, such as {labels[0]!r}; decode them")
-    if y.dtype != object:
+    if y.dtype.kind == "f":
         check_classification_targets(y)
     elif all(isinstance(label, numbers.Real) for label in labels):
         values = np.array(labels)  # what objects hold is checked only here

@@ -39,7 +39,7 @@ void DiagonalCovariances::add_weighted_matrices(const Rows& rows, const ConstVec
 
 void DiagonalCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
                                                  double* scratch) const {
-  sum.noalias() += variances_.block(rows, scratch).transpose() * a;
+  variances_.add_weighted_rows(rows, a.transpose(), MatrixMap(sum.data(), 1, n_features()), scratch);
 }
 
 void DiagonalCovariances::project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const {

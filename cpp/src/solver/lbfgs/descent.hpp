@@ -36,6 +36,8 @@ class Descent {
   bool has_moved() const { return !pairs_.empty(); }
   /// Whether a value at the trial point is not above that of the best point.
   bool leads(double value) const;
+  /// How much lower than at the best point the model of the function is where the step to the trial point leads.
+  double promise() const { return -0.5 * slope_; }
   /// No step lowers the value any more.
   bool exhausted() const { return exhausted_; }
 

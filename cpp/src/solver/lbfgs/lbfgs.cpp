@@ -40,6 +40,8 @@ class Lbfgs {
         has_kinks_(objective.loss()->traits().kinked),
         rounding_(objective, about),
         centre_(about.centre),
+        sides_(about.positive),
+        share_(about.share),
         gradient_(n_problems_, d_),
         lower_(Vector::Constant(n_problems_, -infinity)),
         best_value_(Vector::Constant(n_problems_, infinity)),
@@ -54,6 +56,9 @@ class Lbfgs {
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
       walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
+    const double margin = objective.loss()->traits().margin;
+    const double certain = 0.0;
+    objective.loss()->first(1, &margin, &certain, &origin_.value, &origin_.slope_m, &origin_.slope_s2);
     floor_ = objective.has_many_kinks() ? 1.0 : 0.0;
   }
 
@@ -63,6 +68,16 @@ class Lbfgs {
   }
 
   void begin_with(double floor) { floor_ = floor; }
+
+  /// A model near the minimum: from where the next step would lower J by less than a share of it.
+  LinearModel approach(double share) {
+    enough_ = share;
+    search();
+    LinearModel model(n_problems_, d_);
+    model.coef = best_coef_;
+    model.intercept = best_intercept_;
+    return model;
+  }
 
   Result run() {
     search();
@@ -99,6 +114,7 @@ class Lbfgs {
         break;
       } else {
         observe(near);
+        if (floor_ == 0.0 && all(&Lbfgs::promises_little)) break;
         if (objective_.fit_intercept()) {
           balanced = near && !balanced;
           if (balanced) balance();
@@ -209,24 +225,48 @@ class Lbfgs {
     }
   }
 
+  /// Certificates of the trial point.
+  void note_bounds() {
+    dual_w_ = objective_.dual_coef(model_.coef, gradient_, centre_);
+    for (Index k = 0; k < n_problems_; ++k) {
+      const double bound = sides_.size() > 0 ? balanced_bound(k) : scaled_bound(k);
+      const double noise = rounding_.of_spreads(model_.coef.row(k).transpose(), gradient_.curvature(k));
+      lower_(k) = std::max(lower_(k), bound - noise);
+    }
+  }
+
+  /// The dual bound of a mixture for which sum c theta y = 0 as it must: of the dual variables, and of those of the
+  /// lighter side at w = 0, b = 0. What has the right sum is feasible, however much of it is mixed in.
+  double balanced_bound(Index k) const {
+    const double excess = -gradient_.intercept(k);  // sum c theta y
+    const bool positive = excess < 0.0;             // the lighter side
+    const double weight = positive ? share_(k) : 1.0 - share_(k);
+    const double share = std::abs(excess) / (std::abs(excess) + weight * origin_.slope_m);
+    const double theta = share * weight * origin_.slope_m;
+    const double value = share * weight * origin_.value;
+    DualSums sums = dual_sums(k);
+    sums.value += value - share * sums.value;
+    sums.size += value - share * sums.size;
+    sums.slope += theta - share * sums.slope;
+    sums.square += theta * origin_.slope_m - share * sums.square;
+    // sum c y (x - centre) of either side: the two differ by the sum of c (x - centre), which is 0.
+    return rounding_.bound(sums,
+                           ((1.0 - share) * dual_w_.row(k) + share * origin_.slope_m * sides_.row(k)).transpose());
+  }
+
   /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must:
   /// what scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2))
   /// times the root of the total variance (spec K.0b).
-  void note_bounds() {
-    dual_w_ = objective_.dual_coef(model_.coef, gradient_, centre_);
-    const double width = std::sqrt(variance_.head(d_).sum());
-    for (Index k = 0; k < n_problems_; ++k) {
-      const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
-      const double heavier = 0.5 * (gradient_.slope(k) + excess);
-      const double share = excess > 0.0 ? excess / heavier : 0.0;
-      const double positive = gradient_.dual_positive(k);
-      const double dual = gradient_.intercept(k) < 0.0 ? positive : gradient_.dual(k) - positive;
-      DualSums sums = dual_sums(k);
-      sums.value -= share * dual;
-      const double moved = share * std::sqrt(sums.square) * width;
-      lower_(k) = std::max(lower_(k), rounding_.bound(sums, dual_w_.row(k).transpose(), moved) -
-                                          rounding_.of_spreads(model_.coef.row(k).transpose(), gradient_.curvature(k)));
-    }
+  double scaled_bound(Index k) const {
+    const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
+    const double heavier = 0.5 * (gradient_.slope(k) + excess);
+    const double share = excess > 0.0 ? excess / heavier : 0.0;
+    const double positive = gradient_.dual_positive(k);
+    const double dual = gradient_.intercept(k) < 0.0 ? positive : gradient_.dual(k) - positive;
+    DualSums sums = dual_sums(k);
+    sums.value -= share * dual;
+    const double moved = share * std::sqrt(sums.square * variance_.head(d_).sum());
+    return rounding_.bound(sums, dual_w_.row(k).transpose(), moved);
   }
 
   /// From the gradient; a bound on J* only where the slope in b vanishes.
@@ -325,6 +365,8 @@ class Lbfgs {
     return any;
   }
 
+  bool promises_little(Index k) const { return at_rest(k) || walk(k).promise() <= enough_ * best_value_(k); }
+
   bool exhausted(Index k) const { return at_rest(k) || walk(k).exhausted(); }
 
   const Objective& objective_;
@@ -333,10 +375,14 @@ class Lbfgs {
   Index d_;
   bool has_kinks_;
   Rounding rounding_;
+  double enough_ = -1.0;  ///< share of J by which a step has to lower it, or < 0 to go on to the tolerance
   Index pass_ = 0;
   double floor_ = 0.0;
   Vector centre_;
   Vector variance_;
+  Matrix sides_;        ///< sum c (x - centre) of the examples with y = 1, for each problem; empty where unknown
+  Vector share_;        ///< and their sum c
+  LossFirst origin_{};  ///< of an example at w = 0, b = 0
   std::vector<Descent> walks_;
   LinearModel model_;
   Evaluation gradient_;
@@ -352,27 +398,36 @@ class Lbfgs {
   Vector best_intercept_ = Vector::Zero(n_problems_);
 };
 
-/// Rows spread over the data, enough for their Hessian to be near that of all; none where that would not pay.
-std::vector<Index> sample_rows(const LocalObjective& objective) {
+/// How many rows make a sample; 0 where none pays.
+Index sample_size(const LocalObjective& objective) {
+  constexpr Index much = 8;  // a share of all, of which a sample of a sample solves the most
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
   // Their matrix costs m d^2 operations, at most as much as a few passes.
   const Means& means = objective.data().means();
   const Index read = std::max<Index>(1, d / std::max<Index>(1, means.rows_worth_a_vector()));  // numbers of a row
   const Index least = 4 * d;
-  if (means.sparse() && 60 * n * read / d / d < least) return {};
-  const Index m = std::min({50 * d, n / 4, std::max(60 * n / d, least)});
-  if (m < least || m < 200) return {};
-  std::vector<Index> rows(static_cast<std::size_t>(m));
+  if (means.sparse() && 60 * n * read / d / d < least) return 0;
+  const Index few = std::min({50 * d, n / 4, std::max(60 * n / d, least)});
+  if (few < least || few < 200) return 0;
+  const Index many = std::min({1000 * d, n / much, 10 * n / d});
+  return many >= 2 * few && objective.n_problems() == 1 && !objective.has_many_kinks() ? many : few;
+}
+
+/// Rows spread over the data, enough for their Hessian to be near that of all; none where that would not pay.
+std::vector<Index> sample_rows(const LocalObjective& objective) {
+  const Index n = objective.n_samples();
+  const Index m = sample_size(objective);
+  std::vector<Index> sample(static_cast<std::size_t>(m));
   std::uint64_t state = 0;
   for (Index j = 0; j < m; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
     const Index begin = j * n / m;
     const Index end = (j + 1) * n / m;
     state = 6364136223846793005U * state + 1442695040888963407U;
-    rows[static_cast<std::size_t>(j)] =
-        begin + static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(end - begin));
+    const auto within = static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(end - begin));
+    sample[static_cast<std::size_t>(j)] = objective.rows(begin + within, 1)[0];
   }
-  return rows;
+  return sample;
 }
 
 /// Whether each class has weight among the rows.
@@ -440,7 +495,10 @@ Lbfgs prepared(const LocalObjective& objective, const Moments& about, const Line
   BatchSettings rough;
   rough.max_iterations = 30;
   rough.tolerance = std::max(settings.tolerance, 1e-3);
-  const LinearModel model = Lbfgs(sample, about, start, rough).run().model;
+  Moments of_sample = sample.moments();
+  of_sample.variance = about.variance;  // a feature may be constant in the sample
+  const double noise = 0.1 * static_cast<double>(objective.n_features()) / static_cast<double>(sample.n_samples());
+  const LinearModel model = prepared(sample, of_sample, start, rough).approach(noise);
   Lbfgs run(objective, about, model, settings);
   if (objective.has_many_kinks()) run.begin_with(first_floor);
   precondition(sample, about, model, run);
