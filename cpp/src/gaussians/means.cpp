@@ -15,21 +15,19 @@ DenseMeans::DenseMeans(const ArrayView& array, Vector origin)
       stored_(array),
       array_(origin_.size() > 0 ? array.seen_from(origin_.data()) : array) {}
 
-void DenseMeans::add_moments(const Rows& rows, const ConstVectorRef& c, const Index* groups, MatrixRef first,
-                             VectorRef second, double* scratch) const {
+void DenseMeans::add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
+                             double* scratch) const {
   const ConstMatrixMap X = stored_.block(rows, scratch);
   const bool moved = origin_.size() > 0;
   for (Index i = 0; i < rows.count; ++i) {
-    const auto x = X.row(i).array();
-    auto sum = first.row(groups[i]).array();
-    auto squares = second.transpose().array();
+    const auto x = X.row(i).transpose().array();
     if (moved) {
-      const auto shifted = x - origin_.transpose().array();
-      sum += c(i) * shifted;
-      squares += c(i) * shifted.square();
+      const auto shifted = x - origin_.array();
+      first.array() += c(i) * shifted;
+      second.array() += c(i) * shifted.square();
     } else {
-      sum += c(i) * x;
-      squares += c(i) * x.square();
+      first.array() += c(i) * x;
+      second.array() += c(i) * x.square();
     }
   }
 }
@@ -129,12 +127,12 @@ void SparseMeans::add_weighted_rows(const Rows& rows, const ConstMatrixRef& coef
   });
 }
 
-void SparseMeans::add_moments(const Rows& rows, const ConstVectorRef& c, const Index* groups, MatrixRef first,
-                              VectorRef second, double* /*scratch*/) const {
+void SparseMeans::add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
+                              double* /*scratch*/) const {
   const bool moved = origin_.size() > 0;
   for_each_row(rows, [&](Index i, const auto* x, const auto* columns, Index count) {
-    const auto add = [&, weight = c(i), group = groups[i]](Index j, double value) {
-      first(group, j) += weight * value;
+    const auto add = [&, weight = c(i)](Index j, double value) {
+      first(j) += weight * value;
       second(j) += weight * value * value;
     };
     for (Index at = 0; at < count; ++at) {

@@ -14,60 +14,36 @@ struct MomentMemory {
   std::vector<double> means;
   std::vector<double> scratch;
   Vector weights;
-  std::vector<Index> groups;
 };
 
-/// Sums of c x and of c for each group of examples, and of c [x^2 + diag(S)] for all.
-struct MomentSums {
-  Matrix first;
-  Vector weight;
-  Vector second;
-
-  MomentSums(Index groups, Index n_features)
-      : first(Matrix::Zero(groups, n_features)), weight(Vector::Zero(groups)), second(Vector::Zero(n_features)) {}
-  void set_zero() {
-    first.setZero();
-    weight.setZero();
-    second.setZero();
-  }
-  void add(const MomentSums& other) {
-    first += other.first;
-    weight += other.weight;
-    second += other.second;
-  }
+struct VectorSum {
+  Vector vector;
+  void set_zero() { vector.setZero(); }
+  void add(const VectorSum& other) { vector += other.vector; }
 };
 
-/// The sums over all examples; groups are the sides y = -1 and y = 1 of one problem, and the classes of several.
-MomentSums sum_over_examples(const LocalObjective& objective, const Means& means) {
-  const Index d = objective.n_features();
-  const Index n_problems = objective.n_problems();
-  const Index n_groups = std::max<Index>(2, n_problems);
+/// sum over all blocks of body(rows, c, memory, partial sum), added in the order of the rows.
+template <class Body>
+Vector sum_over_examples(const LocalObjective& objective, const Means& means, Index size, const Body& body) {
   const Index block = objective.data().block_rows();
   const Covariances& covariances = objective.data().covariances();
-  BlockMemory<MomentSums, MomentMemory> memory;
+  BlockMemory<VectorSum, MomentMemory> memory;
+  VectorSum total{Vector::Zero(size)};
   const auto fresh = [&] {
     return MomentMemory{std::vector<double>(static_cast<std::size_t>(means.scratch_size(block, 2))),
                         std::vector<double>(static_cast<std::size_t>(covariances.scratch_size({block, 1}))),
-                        Vector(block), std::vector<Index>(static_cast<std::size_t>(block))};
+                        Vector(block)};
   };
-  MomentSums total(n_groups, d);
   sum_over_blocks(
       Chunks(objective.n_samples(), objective.data().task_rows()), block, objective.execution(), memory,
-      [&] { return MomentSums(n_groups, d); }, fresh,
-      [&](Index begin, Index count, MomentMemory& mine, MomentSums& part) {
+      [&] { return VectorSum{Vector::Zero(size)}; }, fresh,
+      [&](Index begin, Index count, MomentMemory& mine, VectorSum& part) {
         const Rows rows = objective.rows(begin, count);
-        for (Index i = 0; i < count; ++i) {
-          const Index group = n_problems == 1 ? (objective.sign(rows[i], 0) > 0.0 ? 1 : 0) : objective.code(rows[i]);
-          mine.groups[static_cast<std::size_t>(i)] = group;
-          mine.weights(i) = objective.weight(rows[i]);
-          part.weight(group) += mine.weights(i);
-        }
-        const auto c = mine.weights.head(count);
-        means.add_moments(rows, c, mine.groups.data(), part.first, part.second, mine.means.data());
-        if (objective.uses_spread()) covariances.add_weighted_diagonals(rows, c, part.second, mine.scratch.data());
+        for (Index i = 0; i < count; ++i) mine.weights(i) = objective.weight(rows[i]);
+        body(rows, mine.weights.head(count), mine, part.vector);
       },
       total);
-  return total;
+  return total.vector;
 }
 
 /// The mean of up to 256 examples spread over the data: near the mean of all, so that squares about it do not cancel.
@@ -100,25 +76,27 @@ Vector widest_deviations(const LocalObjective& objective) {
 
 /// One pass over the data, with squares about the mean of some examples: about 0 they would cancel far from it.
 Moments LocalObjective::moments() const {
-  const std::shared_ptr<const Means> means = data_.means().seen_from(rough_mean(*this));
+  const LocalObjective& objective = *this;
+  const Index d = n_features();
+  const bool spread = uses_spread();
+  const std::shared_ptr<const Means> means = data_.means().seen_from(rough_mean(objective));
   const Vector& about = means->origin();
-  const MomentSums sums = sum_over_examples(*this, *means);
-  const Vector first = sums.first.colwise().sum().transpose();
+  const Vector sums = sum_over_examples(
+      objective, *means, 2 * d, [&](const Rows& rows, const ConstVectorRef& c, MomentMemory& memory, Vector& sum) {
+        means->add_moments(rows, c, sum.head(d), sum.tail(d), memory.means.data());
+        if (spread) data_.covariances().add_weighted_diagonals(rows, c, sum.tail(d), memory.scratch.data());
+      });
   Moments result;
-  result.mean = about + first;
+  result.mean = about + sums.head(d);
   result.centre = result.mean;
-  result.variance = sums.second;
-  if (fit_intercept_) {
-    result.variance -= first.cwiseAbs2();
+  result.variance = sums.tail(d);
+  if (objective.fit_intercept()) {
+    result.variance -= sums.head(d).cwiseAbs2();
   } else {  // the second moments about 0 instead
     result.centre.setZero();
-    result.variance.array() += about.array().square() + 2.0 * about.array() * first.array();
+    result.variance.array() += about.array().square() + 2.0 * about.array() * sums.head(d).array();
   }
   result.variance = result.variance.cwiseMax(0.0);
-  if (fit_intercept_ && has_plain_targets()) {
-    result.share = sums.weight.tail(n_problems());
-    result.positive = sums.first.bottomRows(n_problems()) - result.share * first.transpose();
-  }
   if (uses_spread() && data_.covariances().cancels()) result.widest = widest_deviations(*this);
   return result;
 }

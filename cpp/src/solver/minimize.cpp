@@ -194,7 +194,7 @@ Result in_these_features(const LocalObjective& objective, const Moments& about, 
     if (result.suboptimality(k) <= settings.tolerance) continue;
     Result one = result.only(k);
     one.steps = result.epochs;
-    finish(objective.only(k), about.only(k), settings, one);
+    finish(objective.only(k), about, settings, one);
     result.take(one, k);
     result.steps = std::max(result.steps, one.steps);
   }

@@ -42,10 +42,9 @@ class Means {
   /// sum(k, :) += sum_i coefficients(k, i) x_i.
   virtual void add_weighted_rows(const Rows& rows, const ConstMatrixRef& coefficients, MatrixRef sum,
                                  double* scratch) const = 0;
-  /// first(group_i, :) += c_i x_i and second += c_i x_i^2 for all rows, scratch as for two problems. \param groups one
-  /// for each row of the block.
-  virtual void add_moments(const Rows& rows, const ConstVectorRef& c, const Index* groups, MatrixRef first,
-                           VectorRef second, double* scratch) const = 0;
+  /// first += sum_i c_i x_i and second += sum_i c_i x_i^2, scratch as for two problems.
+  virtual void add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
+                           double* scratch) const = 0;
   /// The rows in full, as float64: the caller's own memory or \p scratch (rows.count x cols numbers).
   virtual ConstMatrixMap block(const Rows& rows, double* scratch) const = 0;
 
@@ -82,7 +81,7 @@ class DenseMeans final : public Means {
                          double* scratch) const override {
     array_.add_weighted_rows(rows, coefficients, sum, scratch);
   }
-  void add_moments(const Rows& rows, const ConstVectorRef& c, const Index* groups, MatrixRef first, VectorRef second,
+  void add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
                    double* scratch) const override;
   ConstMatrixMap block(const Rows& rows, double* scratch) const override { return array_.block(rows, scratch); }
   void prefetch(Index row) const override { array_.prefetch(row); }
@@ -112,7 +111,7 @@ class SparseMeans final : public Means {
   void multiply(const Rows& rows, const ConstMatrixRef& weights, MatrixRef out, double* scratch) const override;
   void add_weighted_rows(const Rows& rows, const ConstMatrixRef& coefficients, MatrixRef sum,
                          double* scratch) const override;
-  void add_moments(const Rows& rows, const ConstVectorRef& c, const Index* groups, MatrixRef first, VectorRef second,
+  void add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
                    double* scratch) const override;
   ConstMatrixMap block(const Rows& rows, double* scratch) const override;
   void prefetch(Index row) const override { array_.prefetch(row); }

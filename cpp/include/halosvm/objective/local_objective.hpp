@@ -60,8 +60,6 @@ class LocalObjective final : public Objective {
   }
   /// y_i in problem \p k.
   double sign(Index row, Index k) const { return targets_.sign(row, k); }
-  /// The class of an example.
-  Index code(Index row) const { return targets_.codes[row]; }
   /// The offset of m, of one example and the largest in size.
   double offset(Index row) const {
     return targets_.offsets != nullptr ? targets_.offsets[row] : loss_->traits().margin;

@@ -47,16 +47,6 @@ struct Moments {
   Vector centre;    ///< the mean, or 0 without intercept: centring is exact only when the intercept is free
   Vector variance;  ///< sum_i c_i [ (x_i - centre)^2 + diag(S_i) ] for each feature
   Vector widest;    ///< the largest deviation of each feature in full matrices, where w'S w cancels; empty without
-  Matrix positive;  ///< sum_i c_i (x_i - centre) of the examples with y = 1 of each problem; empty where not asked for
-  Vector share;     ///< their sum_i c_i
-
-  /// Of one problem.
-  Moments only(Index k) const {
-    Moments one = *this;
-    if (positive.size() > 0) one.positive = positive.row(k);
-    if (share.size() > 0) one.share = share.segment(k, 1);
-    return one;
-  }
 };
 
 /// J(w, b) = lam/2 |w|^2 + sum_i c_i psi(m_i, s_i) of one or several problems, wherever the examples are.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,8 +41,6 @@ class Lbfgs {
         has_kinks_(objective.loss()->traits().kinked),
         rounding_(objective, about),
         centre_(about.centre),
-        sides_(about.positive),
-        share_(about.share),
         gradient_(n_problems_, d_),
         lower_(Vector::Constant(n_problems_, -infinity)),
         best_value_(Vector::Constant(n_problems_, infinity)),
@@ -56,9 +55,6 @@ class Lbfgs {
       u << start.coef.row(k).transpose(), start.intercept(k) + start.coef.row(k).dot(centre_);
       walks_.emplace_back(std::move(u), variance_, objective.regularisation());
     }
-    const double margin = objective.loss()->traits().margin;
-    const double certain = 0.0;
-    objective.loss()->first(1, &margin, &certain, &origin_.value, &origin_.slope_m, &origin_.slope_s2);
     floor_ = objective.has_many_kinks() ? 1.0 : 0.0;
   }
 
@@ -68,6 +64,13 @@ class Lbfgs {
   }
 
   void begin_with(double floor) { floor_ = floor; }
+
+  /// Takes some of the rows, on which dual variables are moved until they are feasible.
+  void balance_on(std::vector<Index> rows) {
+    share_ = 0.0;
+    for (const Index row : rows) share_ += objective_.local()->weight(row);
+    if (share_ > 0.0 && objective_.fit_intercept()) some_.emplace(objective_.local()->sampled(std::move(rows)));
+  }
 
   /// A model near the minimum: from where the next step would lower J by less than a share of it.
   LinearModel approach(double share) {
@@ -188,6 +191,13 @@ class Lbfgs {
     return true;
   }
 
+  bool any(bool (Lbfgs::*condition)(Index) const) const {
+    for (Index k = 0; k < n_problems_; ++k) {
+      if ((this->*condition)(k)) return true;
+    }
+    return false;
+  }
+
   /// Whether the exact intercept of some problem is at a kink, where the gradient does not vanish.
   bool kinked() const {
     constexpr double no_slope = 1e-6;
@@ -210,7 +220,7 @@ class Lbfgs {
   void evaluate() {
     model_ = trial_model();
     objective_.evaluate(model_.coef, model_.intercept, floor_, gradient_);
-    note_bounds();
+    note_bounds(gradient_);
     if (best_coef_.size() == 0) {
       best_coef_ = model_.coef;
       best_intercept_ = model_.intercept;
@@ -223,57 +233,72 @@ class Lbfgs {
       best_coef_.row(k) = model_.coef.row(k);
       best_intercept_(k) = model_.intercept(k);
     }
-  }
-
-  /// Certificates of the trial point.
-  void note_bounds() {
-    dual_w_ = objective_.dual_coef(model_.coef, gradient_, centre_);
-    for (Index k = 0; k < n_problems_; ++k) {
-      const double bound = sides_.size() > 0 ? balanced_bound(k) : scaled_bound(k);
-      const double noise = rounding_.of_spreads(model_.coef.row(k).transpose(), gradient_.curvature(k));
-      lower_(k) = std::max(lower_(k), bound - noise);
-    }
-  }
-
-  /// The dual bound of a mixture for which sum c theta y = 0 as it must: of the dual variables, and of those of the
-  /// lighter side at w = 0, b = 0. What has the right sum is feasible, however much of it is mixed in.
-  double balanced_bound(Index k) const {
-    const double excess = -gradient_.intercept(k);  // sum c theta y
-    const bool positive = excess < 0.0;             // the lighter side
-    const double weight = positive ? share_(k) : 1.0 - share_(k);
-    const double share = std::abs(excess) / (std::abs(excess) + weight * origin_.slope_m);
-    const double theta = share * weight * origin_.slope_m;
-    const double value = share * weight * origin_.value;
-    DualSums sums = dual_sums(k);
-    sums.value += value - share * sums.value;
-    sums.size += value - share * sums.size;
-    sums.slope += theta - share * sums.slope;
-    sums.square += theta * origin_.slope_m - share * sums.square;
-    // sum c y (x - centre) of either side: the two differ by the sum of c (x - centre), which is 0.
-    return rounding_.bound(sums,
-                           ((1.0 - share) * dual_w_.row(k) + share * origin_.slope_m * sides_.row(k)).transpose());
+    if (some_ && any(&Lbfgs::nearly_certified)) balance_bounds();
   }
 
   /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must:
   /// what scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2))
   /// times the root of the total variance (spec K.0b).
-  double scaled_bound(Index k) const {
-    const double excess = objective_.fit_intercept() ? std::abs(gradient_.intercept(k)) : 0.0;
-    const double heavier = 0.5 * (gradient_.slope(k) + excess);
-    const double share = excess > 0.0 ? excess / heavier : 0.0;
-    const double positive = gradient_.dual_positive(k);
-    const double dual = gradient_.intercept(k) < 0.0 ? positive : gradient_.dual(k) - positive;
-    DualSums sums = dual_sums(k);
-    sums.value -= share * dual;
-    const double moved = share * std::sqrt(sums.square * variance_.head(d_).sum());
-    return rounding_.bound(sums, dual_w_.row(k).transpose(), moved);
+  void note_bounds(const Evaluation& at) {
+    dual_w_ = objective_.dual_coef(model_.coef, at, centre_);
+    const double width = std::sqrt(variance_.head(d_).sum());
+    for (Index k = 0; k < n_problems_; ++k) {
+      const double excess = objective_.fit_intercept() ? std::abs(at.intercept(k)) : 0.0;
+      const double heavier = 0.5 * (at.slope(k) + excess);
+      const double share = excess > 0.0 ? excess / heavier : 0.0;
+      const double positive = at.dual_positive(k);
+      const double dual = at.intercept(k) < 0.0 ? positive : at.dual(k) - positive;
+      DualSums sums = dual_sums(at, k);
+      sums.value -= share * dual;
+      const double moved = share * std::sqrt(sums.square) * width;
+      lower_(k) = std::max(lower_(k), rounding_.bound(sums, dual_w_.row(k).transpose(), moved) -
+                                          rounding_.of_spreads(model_.coef.row(k).transpose(), at.curvature(k)));
+    }
+  }
+
+  /// Whether only the slope in b keeps the point from being certified.
+  bool nearly_certified(Index k) const {
+    return gap(k) > settings_.tolerance && best_value_(k) <= (1.0 + settings_.tolerance) * bound(k);
+  }
+
+  /// Bounds from dual variables that are moved on some of the rows, to those of another intercept there, for which
+  /// sum c theta y = 0: where the slope in b is small that costs the bound little, and a small part of a pass.
+  void balance_bounds() {
+    constexpr int most = 4;
+    constexpr double curvature = 0.3;  // to begin with
+    Evaluation stays(n_problems_, d_);
+    some_->evaluate(model_.coef, model_.intercept, floor_, stays);
+    const Vector wanted = stays.intercept - gradient_.intercept / share_;
+    Vector before = stays.intercept;
+    Vector step = (wanted - before) / curvature;
+    Vector b = model_.intercept;
+    Evaluation moved(n_problems_, d_);
+    for (int i = 0; i < most; ++i) {
+      b += step;
+      some_->evaluate(model_.coef, b, floor_, moved);
+      Evaluation balanced = gradient_;
+      balanced.add(stays, -share_);
+      balanced.add(moved, share_);
+      note_bounds(balanced);
+      bool done = true;
+      for (Index k = 0; k < n_problems_; ++k) {
+        const double rise = (moved.intercept(k) - before(k)) / step(k);
+        step(k) = rise > 0.0 ? (wanted(k) - moved.intercept(k)) / rise : 0.0;
+        done = done && !nearly_certified(k);
+      }
+      if (done) break;
+      before = moved.intercept;
+    }
   }
 
   /// From the gradient; a bound on J* only where the slope in b vanishes.
-  double bound(Index k) const { return rounding_.bound(dual_sums(k), dual_w_.row(k).transpose()); }
+  double bound(Index k) const {
+    const Vector dual = objective_.dual_coef(model_.coef, gradient_, centre_).row(k).transpose();
+    return rounding_.bound(dual_sums(gradient_, k), dual);
+  }
 
-  DualSums dual_sums(Index k) const {
-    return {gradient_.dual(k), gradient_.dual_size(k), gradient_.slope(k), gradient_.square(k)};
+  static DualSums dual_sums(const Evaluation& at, Index k) {
+    return {at.dual(k), at.dual_size(k), at.slope(k), at.square(k)};
   }
 
   /// Certified suboptimality of one problem, and of the worst.
@@ -376,13 +401,12 @@ class Lbfgs {
   bool has_kinks_;
   Rounding rounding_;
   double enough_ = -1.0;  ///< share of J by which a step has to lower it, or < 0 to go on to the tolerance
+  std::optional<LocalObjective> some_;  ///< of some of the rows, and their share of the weights
+  double share_ = 0.0;
   Index pass_ = 0;
   double floor_ = 0.0;
   Vector centre_;
   Vector variance_;
-  Matrix sides_;        ///< sum c (x - centre) of the examples with y = 1, for each problem; empty where unknown
-  Vector share_;        ///< and their sum c
-  LossFirst origin_{};  ///< of an example at w = 0, b = 0
   std::vector<Descent> walks_;
   LinearModel model_;
   Evaluation gradient_;
@@ -398,9 +422,8 @@ class Lbfgs {
   Vector best_intercept_ = Vector::Zero(n_problems_);
 };
 
-/// How many rows make a sample; 0 where none pays.
+/// How many rows make a sample that is enough for their Hessian to be near that of all; 0 where none pays.
 Index sample_size(const LocalObjective& objective) {
-  constexpr Index much = 8;  // a share of all, of which a sample of a sample solves the most
   const Index n = objective.n_samples();
   const Index d = objective.n_features();
   // Their matrix costs m d^2 operations, at most as much as a few passes.
@@ -410,24 +433,24 @@ Index sample_size(const LocalObjective& objective) {
   if (means.sparse() && 60 * n * read / d / d < least) return 0;
   const Index few = std::min({50 * d, n / 4, std::max(60 * n / d, least)});
   if (few < least || few < 200) return 0;
-  const Index many = std::min({1000 * d, n / much, 10 * n / d});
+  // A sample of the sample does most of the work for a larger one, which is worth about a pass.
+  const Index many = std::min({1000 * d, n / 20, 5 * n / d});
   return many >= 2 * few && objective.n_problems() == 1 && !objective.has_many_kinks() ? many : few;
 }
 
-/// Rows spread over the data, enough for their Hessian to be near that of all; none where that would not pay.
-std::vector<Index> sample_rows(const LocalObjective& objective) {
+/// \p size rows spread over the data.
+std::vector<Index> spread_rows(const LocalObjective& objective, Index size) {
   const Index n = objective.n_samples();
-  const Index m = sample_size(objective);
-  std::vector<Index> sample(static_cast<std::size_t>(m));
+  std::vector<Index> rows(static_cast<std::size_t>(size));
   std::uint64_t state = 0;
-  for (Index j = 0; j < m; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
-    const Index begin = j * n / m;
-    const Index end = (j + 1) * n / m;
+  for (Index j = 0; j < size; ++j) {  // one of each run of rows, by chance: rows may be sorted, or follow a period
+    const Index begin = j * n / size;
+    const Index end = (j + 1) * n / size;
     state = 6364136223846793005U * state + 1442695040888963407U;
     const auto within = static_cast<Index>((state >> 33) % static_cast<std::uint64_t>(end - begin));
-    sample[static_cast<std::size_t>(j)] = objective.rows(begin + within, 1)[0];
+    rows[static_cast<std::size_t>(j)] = objective.rows(begin + within, 1)[0];
   }
-  return sample;
+  return rows;
 }
 
 /// Whether each class has weight among the rows.
@@ -489,19 +512,22 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
 /// A run that starts from the solution for some of the rows, with their Hessian as its model.
 Lbfgs prepared(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                const BatchSettings& settings) {
-  const std::vector<Index> rows = sample_rows(objective);
+  const Index size = sample_size(objective);
+  const std::vector<Index> rows = size > 0 ? spread_rows(objective, size) : std::vector<Index>();
   if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
   const LocalObjective sample = objective.sampled(rows);
   BatchSettings rough;
   rough.max_iterations = 30;
   rough.tolerance = std::max(settings.tolerance, 1e-3);
-  Moments of_sample = sample.moments();
-  of_sample.variance = about.variance;  // a feature may be constant in the sample
-  const double noise = 0.1 * static_cast<double>(objective.n_features()) / static_cast<double>(sample.n_samples());
-  const LinearModel model = prepared(sample, of_sample, start, rough).approach(noise);
+  const double noise = 0.1 * static_cast<double>(objective.n_features()) / static_cast<double>(size);
+  const LinearModel model = prepared(sample, about, start, rough).approach(noise);
   Lbfgs run(objective, about, model, settings);
   if (objective.has_many_kinks()) run.begin_with(first_floor);
   precondition(sample, about, model, run);
+  constexpr Index few = 512;
+  constexpr Index part = 64;
+  const Index n = objective.n_samples();
+  if (n >= 8 * few) run.balance_on(spread_rows(objective, std::max(few, n / part)));
   return run;
 }
 
