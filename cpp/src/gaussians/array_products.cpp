@@ -5,6 +5,7 @@
 
 #include "halosvm/gaussians/array_view.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace halosvm {
@@ -107,9 +108,23 @@ void add_four(const std::array<const T*, 4>& rows, const double* a, Index size, 
   }
 }
 
+/// Asks for a row that no stream leads to.
+template <class T>
+void ask_for([[maybe_unused]] const T* row, [[maybe_unused]] Index size) {
+#if defined(__GNUC__)
+  constexpr Index cache_line = 64 / static_cast<Index>(sizeof(T));
+  constexpr Index most = 4096 / static_cast<Index>(sizeof(T));  // then the hardware sees a stream of its own
+  for (Index j = 0; j < std::min(size, most); j += cache_line) __builtin_prefetch(row + j);
+#endif
+}
+
 template <bool squared, class T>
 void dots(const T* data, Index cols, const Rows& rows, const double* w, double* out) {
-  for (Index i = 0; i < rows.count; ++i) out[i] = dot<squared>(data + rows[i] * cols, w, cols);
+  constexpr Index ahead = 2;
+  for (Index i = 0; i < rows.count; ++i) {
+    if (rows.indices != nullptr && i + ahead < rows.count) ask_for(data + rows[i + ahead] * cols, cols);
+    out[i] = dot<squared>(data + rows[i] * cols, w, cols);
+  }
 }
 
 template <bool squared, class T>
@@ -160,6 +175,10 @@ void add_weighted_rows(const ConstMatrixMap& block, const ConstMatrixRef& coeffi
     add_rows<false>(block.data(), block.cols(), {begin, block.rows() - begin}, coefficients.row(k).data() + begin,
                     sum.row(k).data());
   }
+}
+
+void ArrayView::prefetch(Index row) const {
+  float64_ != nullptr ? ask_for(float64_ + row * cols_, cols_) : ask_for(float32_ + row * cols_, cols_);
 }
 
 void ArrayView::multiply(const Rows& rows, const ConstMatrixRef& weights, MatrixRef out, double* scratch) const {

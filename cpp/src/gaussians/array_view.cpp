@@ -89,17 +89,6 @@ void ArrayView::convert(Index offset, Index count, double* to) const {
   }
 }
 
-void ArrayView::prefetch([[maybe_unused]] Index row) const {
-#if defined(__GNUC__)
-  constexpr Index cache_line = 64;
-  constexpr Index farthest = 4096;  // longer rows are found by the hardware's own stream detection
-  const char* start = float64_ != nullptr ? reinterpret_cast<const char*>(float64_ + row * cols_)
-                                          : reinterpret_cast<const char*>(float32_ + row * cols_);
-  const Index end = std::min(row_bytes(), farthest);
-  for (Index offset = 0; offset < end; offset += cache_line) __builtin_prefetch(start + offset);
-#endif
-}
-
 double ArrayView::highest() const { return squared_ ? std::sqrt(largest_value) : largest_value; }
 
 Index ArrayView::first_refused(double lowest, const Execution& execution) const {

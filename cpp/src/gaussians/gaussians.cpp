@@ -16,7 +16,7 @@ Gaussians::Gaussians(std::shared_ptr<const Means> means, std::shared_ptr<const C
 }
 
 Index Gaussians::block_rows() const {
-  constexpr Index small = 131072;
+  constexpr Index small = 262144;
   constexpr Index large = 524288;
   const Index row_bytes = std::max<Index>(1, means_->row_bytes() + covariances_->row_bytes());
   const Index rows = std::max(small / row_bytes, std::min<Index>(16, large / row_bytes));

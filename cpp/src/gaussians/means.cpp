@@ -18,16 +18,17 @@ DenseMeans::DenseMeans(const ArrayView& array, Vector origin)
 void DenseMeans::add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
                              double* scratch) const {
   const ConstMatrixMap X = stored_.block(rows, scratch);
-  const bool moved = origin_.size() > 0;
+  const Vector nowhere = origin_.size() > 0 ? Vector() : Vector::Zero(cols()).eval();
+  const double* __restrict origin = origin_.size() > 0 ? origin_.data() : nowhere.data();
+  double* __restrict sum = first.data();
+  double* __restrict squares = second.data();
   for (Index i = 0; i < rows.count; ++i) {
-    const auto x = X.row(i).transpose().array();
-    if (moved) {
-      const auto shifted = x - origin_.array();
-      first.array() += c(i) * shifted;
-      second.array() += c(i) * shifted.square();
-    } else {
-      first.array() += c(i) * x;
-      second.array() += c(i) * x.square();
+    const double* __restrict x = X.row(i).data();
+    const double weight = c(i);
+    for (Index j = 0; j < cols(); ++j) {
+      const double shifted = x[j] - origin[j];
+      sum[j] += weight * shifted;
+      squares[j] += weight * shifted * shifted;
     }
   }
 }

@@ -39,7 +39,8 @@ void DiagonalCovariances::add_weighted_matrices(const Rows& rows, const ConstVec
 
 void DiagonalCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
                                                  double* scratch) const {
-  variances_.add_weighted_rows(rows, a.transpose(), MatrixMap(sum.data(), 1, n_features()), scratch);
+  MatrixMap total(sum.data(), 1, n_features());
+  variances_.add_weighted_rows(rows, a.transpose(), total, scratch);
 }
 
 void DiagonalCovariances::project(const Rows& rows, const ConstVectorRef& w, VectorRef p, double* scratch) const {

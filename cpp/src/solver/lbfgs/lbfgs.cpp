@@ -22,10 +22,11 @@ constexpr Index few_passes = 20;      ///< a minimum with small but finite score
 constexpr Index patience = 250;       ///< passes after which kinks are taken for the reason why there is no end
 
 /// Where examples are many times the features, the problem is first solved roughly for some of them, spread over the
-/// data (50 for each feature, at most a quarter of all). Their Hessian there (for several problems one matrix of second
-/// moments) then models that of all: 4 to 10 passes take the rest of the way, however correlated the features are. Few
-/// examples are scaled by a diagonal model, lam + kappa (variance of the feature), kappa = sum_i c_i psi_s / s, and
-/// take 8 to 30 passes. The means are centred implicitly (spec C.2).
+/// data (50 for each feature, at most a quarter of all; more where that costs about a pass), after some of these. Their
+/// Hessian there (for several problems one matrix of second moments) then models that of all: 3 to 10 passes take the
+/// rest of the way, however correlated the features are. Few examples are scaled by a diagonal model, lam + kappa
+/// (variance of the feature), kappa = sum_i c_i psi_s / s, and take 8 to 30 passes. The means are centred implicitly
+/// (spec C.2).
 ///
 /// Every pass yields a certificate: the dual variables of its gradient, scaled down on the heavier side (spec A.8).
 /// Where examples are certain, a spread floor is lowered step by step (spec A.7); the certificate is the dual bound of
@@ -220,7 +221,8 @@ class Lbfgs {
   void evaluate() {
     model_ = trial_model();
     objective_.evaluate(model_.coef, model_.intercept, floor_, gradient_);
-    note_bounds(gradient_);
+    dual_w_ = objective_.dual_coef(model_.coef, gradient_, centre_);
+    note_bounds(gradient_, dual_w_);
     if (best_coef_.size() == 0) {
       best_coef_ = model_.coef;
       best_intercept_ = model_.intercept;
@@ -239,8 +241,7 @@ class Lbfgs {
   /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must:
   /// what scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2))
   /// times the root of the total variance (spec K.0b).
-  void note_bounds(const Evaluation& at) {
-    dual_w_ = objective_.dual_coef(model_.coef, at, centre_);
+  void note_bounds(const Evaluation& at, const Matrix& dual_w) {
     const double width = std::sqrt(variance_.head(d_).sum());
     for (Index k = 0; k < n_problems_; ++k) {
       const double excess = objective_.fit_intercept() ? std::abs(at.intercept(k)) : 0.0;
@@ -251,7 +252,7 @@ class Lbfgs {
       DualSums sums = dual_sums(at, k);
       sums.value -= share * dual;
       const double moved = share * std::sqrt(sums.square) * width;
-      lower_(k) = std::max(lower_(k), rounding_.bound(sums, dual_w_.row(k).transpose(), moved) -
+      lower_(k) = std::max(lower_(k), rounding_.bound(sums, dual_w.row(k).transpose(), moved) -
                                           rounding_.of_spreads(model_.coef.row(k).transpose(), at.curvature(k)));
     }
   }
@@ -279,7 +280,7 @@ class Lbfgs {
       Evaluation balanced = gradient_;
       balanced.add(stays, -share_);
       balanced.add(moved, share_);
-      note_bounds(balanced);
+      note_bounds(balanced, objective_.dual_coef(model_.coef, balanced, centre_));
       bool done = true;
       for (Index k = 0; k < n_problems_; ++k) {
         const double rise = (moved.intercept(k) - before(k)) / step(k);
@@ -292,10 +293,7 @@ class Lbfgs {
   }
 
   /// From the gradient; a bound on J* only where the slope in b vanishes.
-  double bound(Index k) const {
-    const Vector dual = objective_.dual_coef(model_.coef, gradient_, centre_).row(k).transpose();
-    return rounding_.bound(dual_sums(gradient_, k), dual);
-  }
+  double bound(Index k) const { return rounding_.bound(dual_sums(gradient_, k), dual_w_.row(k).transpose()); }
 
   static DualSums dual_sums(const Evaluation& at, Index k) {
     return {at.dual(k), at.dual_size(k), at.slope(k), at.square(k)};
@@ -390,6 +388,7 @@ class Lbfgs {
     return any;
   }
 
+  /// Whether a run that only has to come near is near enough.
   bool promises_little(Index k) const { return at_rest(k) || walk(k).promise() <= enough_ * best_value_(k); }
 
   bool exhausted(Index k) const { return at_rest(k) || walk(k).exhausted(); }
@@ -401,8 +400,8 @@ class Lbfgs {
   bool has_kinks_;
   Rounding rounding_;
   double enough_ = -1.0;  ///< share of J by which a step has to lower it, or < 0 to go on to the tolerance
-  std::optional<LocalObjective> some_;  ///< of some of the rows, and their share of the weights
-  double share_ = 0.0;
+  std::optional<LocalObjective> some_;  ///< that of some of the rows
+  double share_ = 0.0;                  ///< of the weights that they have
   Index pass_ = 0;
   double floor_ = 0.0;
   Vector centre_;
@@ -434,7 +433,7 @@ Index sample_size(const LocalObjective& objective) {
   const Index few = std::min({50 * d, n / 4, std::max(60 * n / d, least)});
   if (few < least || few < 200) return 0;
   // A sample of the sample does most of the work for a larger one, which is worth about a pass.
-  const Index many = std::min({1000 * d, n / 20, 5 * n / d});
+  const Index many = std::min({1000 * d, n / 10, 10 * n / d});
   return many >= 2 * few && objective.n_problems() == 1 && !objective.has_many_kinks() ? many : few;
 }
 
@@ -525,7 +524,7 @@ Lbfgs prepared(const LocalObjective& objective, const Moments& about, const Line
   if (objective.has_many_kinks()) run.begin_with(first_floor);
   precondition(sample, about, model, run);
   constexpr Index few = 512;
-  constexpr Index part = 64;
+  constexpr Index part = 64;  // of all: a few looks at them take a fraction of a pass
   const Index n = objective.n_samples();
   if (n >= 8 * few) run.balance_on(spread_rows(objective, std::max(few, n / part)));
   return run;
