@@ -85,6 +85,14 @@ double count(const Objective& objective) {
   return objective.local() != nullptr ? static_cast<double>(objective.local()->n_samples()) : many;
 }
 
+/// Additions that a term of w'x may go through: rows of dense means are added in eight lanes or more.
+double additions(const Objective& objective) {
+  constexpr double lanes = 8.0;
+  const auto d = static_cast<double>(objective.n_features());
+  const bool dense = objective.local() != nullptr && !objective.local()->data().means().sparse();
+  return dense ? 16.0 + d / lanes : 12.0 + d;
+}
+
 /// Sums with weights c theta, theta and phi dual variables of quantiles, are at most so many times sum c theta times
 /// the size: by the smallest weight.
 double concentration(const Objective& objective) {
@@ -103,6 +111,7 @@ double concentration(const Objective& objective) {
 
 Rounding::Rounding(const Objective& objective, const Moments& about)
     : root_(std::sqrt(2.0 * objective.regularisation())),
+      unit_scores_(unit * additions(objective)),
       unit_features_(unit * (12.0 + 0.5 * static_cast<double>(objective.n_features()))),
       unit_samples_(unit * std::min(4.0 + count(objective), 32.0 + 2.0 * std::sqrt(count(objective)))),
       concentration_(concentration(objective)),
@@ -111,7 +120,7 @@ Rounding::Rounding(const Objective& objective, const Moments& about)
       widest_(about.widest) {}
 
 double Rounding::of_value(const ConstVectorRef& w, double b, double steepness) const {
-  return steepness * unit_features_ * (offset_ + std::abs(b) + w.cwiseAbs().dot(size_));
+  return steepness * unit_scores_ * (offset_ + std::abs(b) + w.cwiseAbs().dot(size_));
 }
 
 /// Every |S_jk|^2 <= S_jj S_kk; an error of s^2 moves s by half of it over s.

@@ -41,7 +41,8 @@ class Rounding {
 
  private:
   double root_;           ///< of 2 lam
-  double unit_features_;  ///< relative error of sums over the features
+  double unit_scores_;    ///< relative error of w'x
+  double unit_features_;  ///< and of other sums over the features
   double unit_samples_;   ///< and over the examples
   double concentration_;  ///< sums with weights c theta are at most so many times sum c theta times the size below
   double offset_;         ///< the largest offset of a margin deficit

@@ -30,7 +30,8 @@ LAST = list(LADDER)[-1]
 UNCERTAIN_NOTES = """
 * gap: the true (J - J*)/J* of the expected hinge objective. solver: when the objective is first
   that low, on data in memory, for both. fit: all of UncertainSVC.fit, from arrays until tol is
-  certified, against that first moment of the rival.
+  certified, against that first moment of the rival. passes: over all examples, after one that
+  checks them and one for their moments.
 * L-BFGS-B: SciPy's, on halosvm.reference in NumPy, with one thread of BLAS and with all; the
   faster is shown.
 * LinearSVC and SGDClassifier see the means only and solve another problem: their time at default
@@ -95,7 +96,7 @@ def _race_to_gaps(
         section.add(f"{case}: solver, gap {gap:g}", ours, lbfgsb, theirs, target=target)
         models = runs[fit].results
         true = max(model.objective_ for model in models) / optimum - 1.0
-        note = gap_note(true) + rivals.doubt(models)
+        note = f"{gap_note(true)}, {models[0].n_iter_} passes{rivals.doubt(models)}"
         section.add(
             f"{case}: {fit}", runs[fit].seconds, lbfgsb, theirs, note=note, target=target
         )  # fmt: skip
