@@ -74,21 +74,31 @@ double read(T x) {
   return squared ? value * value : value;
 }
 
-/// x'w, with enough sums at once to hide the latency of additions.
+/// \p size numbers as they are read, side by side.
+template <bool squared, int size, class T>
+Eigen::Array<double, size, 1> read_many(const T* from) {
+  const Eigen::Array<double, size, 1> values = Eigen::Map<const Eigen::Array<T, size, 1>>(from).template cast<double>();
+  if constexpr (squared) return values.square();
+  return values;
+}
+
+/// x'w in 16 lanes, which hide the latency of additions, and then in 4. The order of additions is the same on every
+/// processor.
 template <bool squared, class T>
-double dot(const T* __restrict x, const double* __restrict w, Index size) {
-  constexpr Index lanes = 16;
-  double sum[lanes] = {};
+double dot(const T* x, const double* w, Index size) {
+  Pack first = Pack::Zero();
+  Pack second = Pack::Zero();
   Index j = 0;
-  for (; j + lanes <= size; j += lanes) {
-    for (Index l = 0; l < lanes; ++l) sum[l] += read<squared>(x[j + l]) * w[j + l];
+  for (; j + 16 <= size; j += 16) {
+    first += read_many<squared, 8>(x + j) * load(w + j);
+    second += read_many<squared, 8>(x + j + 8) * load(w + j + 8);
   }
-  double rest = 0.0;
-  for (; j < size; ++j) rest += read<squared>(x[j]) * w[j];
-  for (Index width = lanes / 2; width > 0; width /= 2) {
-    for (Index l = 0; l < width; ++l) sum[l] += sum[l + width];
-  }
-  return sum[0] + rest;
+  first += second;
+  Eigen::Array4d four = first.head<4>() + first.tail<4>();
+  for (; j + 4 <= size; j += 4) four += read_many<squared, 4>(x + j) * Eigen::Map<const Eigen::Array4d>(w + j);
+  double sum = (four(0) + four(2)) + (four(1) + four(3));
+  for (; j < size; ++j) sum += read<squared>(x[j]) * w[j];
+  return sum;
 }
 
 /// sum += a_0 x_0 + ... + a_3 x_3.

@@ -20,15 +20,25 @@ inline constexpr Index factor_lanes = rank <= 2 ? 16 : 4 * rank;
 /// p = F'w. \param size of F, features times rank.
 template <int rank, class T>
 void project_small(const T* __restrict factor, const double* __restrict wide, Index size, double* __restrict p) {
-  constexpr Index lanes = factor_lanes<rank>;
-  double sum[lanes] = {};
+  constexpr Index half = factor_lanes<rank> / 2;  // two sums at once hide the latency of additions
+  using Half = Eigen::Array<double, half, 1>;
+  const auto product = [&](Index at) {
+    const auto values = Eigen::Map<const Eigen::Array<T, half, 1>>(factor + at).template cast<double>();
+    return Half(values * Eigen::Map<const Half>(wide + at));
+  };
+  Half first = Half::Zero();
+  Half second = Half::Zero();
   Index j = 0;
-  for (; j + lanes <= size; j += lanes) {
-    for (Index l = 0; l < lanes; ++l) sum[l] += static_cast<double>(factor[j + l]) * wide[j + l];
+  for (; j + 2 * half <= size; j += 2 * half) {
+    first += product(j);
+    second += product(j + half);
   }
-  for (; j < size; ++j) sum[j % rank] += static_cast<double>(factor[j]) * wide[j];
-  for (Index k = 0; k < rank; ++k) p[k] = 0.0;
-  for (Index l = 0; l < lanes; ++l) p[l % rank] += sum[l];
+  first += second;
+  for (Index k = 0; k < rank; ++k) {
+    p[k] = first(k);
+    for (Index l = k + rank; l < half; l += rank) p[k] += first(l);
+  }
+  for (; j < size; ++j) p[j % rank] += static_cast<double>(factor[j]) * wide[j];
 }
 
 /// The columns of \p wide, added up, += F p.
