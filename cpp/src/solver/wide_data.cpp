@@ -13,9 +13,16 @@ namespace {
 
 constexpr Index panel = 64;  ///< columns that are reflected together
 
+/// The covariances in a basis of the means alone, or null where spreads have directions of their own.
+std::shared_ptr<const Covariances> of_means_alone(const LocalObjective& objective, Index size) {
+  if (objective.all_certain()) return no_covariances(objective.n_samples(), size);
+  return objective.data().covariances().in_basis(size);
+}
+
 /// Columns of all factors; 0 if there are none to heed.
 Index columns_of_factors(const LocalObjective& objective) {
-  return objective.all_certain() ? 0 : total_rank(*objective.data().covariances().factors(), objective.n_samples());
+  const Index n = objective.n_samples();
+  return of_means_alone(objective, n) != nullptr ? 0 : total_rank(*objective.data().covariances().factors(), n);
 }
 
 /// The means and then the columns of all factors, as columns.
@@ -48,7 +55,12 @@ Eigen::MatrixXd all_columns(const LocalObjective& objective) {
 bool Span::pays(const LocalObjective& objective) {
   constexpr Index few = 100;  // features with which nothing takes long
   if (objective.n_features() < few) return false;
-  if (!objective.all_certain() && objective.data().covariances().factors() == nullptr) return false;
+  if (!objective.all_certain()) {
+    const Covariances& covariances = objective.data().covariances();
+    if (covariances.factors() == nullptr) return false;
+    // Without kinks a few passes take less time than the basis.
+    if (covariances.in_basis(1) != nullptr && !objective.has_many_kinks()) return false;
+  }
   const Index size = objective.n_samples() + columns_of_factors(objective);
   // The span is a dense matrix of all examples, which sparse ones are here to avoid.
   constexpr Index little = Index{1} << 23;  // numbers
@@ -84,7 +96,7 @@ Gaussians Span::project(const LocalObjective& objective) {
   means_.setZero(n, size);
   means_.leftCols(n).triangularView<Eigen::Lower>() = columns_.topLeftCorner(n, n).transpose();
   const ArrayView means(means_.data(), n, size);
-  if (size == n) return {means, no_covariances(n, size)};
+  if (size == n) return {means, of_means_alone(objective, n)};
 
   const Factors& factors = *objective.data().covariances().factors();
   factors_.reserve(static_cast<std::size_t>(size * (size - n)));

@@ -1,6 +1,7 @@
 /// \file
 /// Wide data. Where the means and factors of all examples span fewer dimensions than there are features, the minimum
-/// lies in their span, and the problem there is the same with fewer features. Private to solver.cpp.
+/// lies in their span, and the problem there is the same with fewer features. Spreads that are alike in every direction
+/// add no dimensions: the span is that of the means. Private to solver.cpp.
 #pragma once
 
 #include "halosvm/objective/local_objective.hpp"

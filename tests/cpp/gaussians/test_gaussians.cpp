@@ -61,7 +61,7 @@ TEST_CASE("a block has 1 to 256 rows: as many as fit into 256 KiB, or up to 16 i
   CHECK(block_rows(2048) == 16);
   CHECK(block_rows(4096) == 8);
   CHECK(block_rows(100000) == 1);
-  CHECK(certain(wide, 0, 64).block_rows() == 516);
+  CHECK(certain(wide, 0, 64).block_rows() == 256);
   CHECK(certain(wide, 0, 640).block_rows() == 51);
   CHECK(Gaussians(ArrayView(narrow, 0, 640), std::make_shared<ZeroCovariances>(0, 640)).block_rows() == 102);
 }

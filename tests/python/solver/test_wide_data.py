@@ -79,3 +79,20 @@ def test_features_beyond_what_newtons_method_can_hold_are_solved_all_the_same():
     clf = UncertainSVC().fit(rng.normal(size=(n, d)) + 0.1 * y[:, np.newaxis], y)
     assert clf.suboptimality_ <= clf.tol
     assert clf.n_iter_ < 40
+
+
+@pytest.mark.parametrize("lam", [0.1, 0.05, 0.02, 0.005, 0.001])
+def test_wide_data_half_of_them_certain_are_solved_in_the_span_of_their_means(bracket, solve, lam):
+    # The minimum has no part beyond the means: one only adds to |w| and to the spreads.
+    rng = np.random.default_rng(0)
+    n, d = 60, 1000
+    y = np.where(np.arange(n) % 2, 1, -1)
+    means = rng.normal(size=(n, d)) + 0.05 * y[:, None]
+    std = np.where(np.arange(n) % 2, 0.0, 0.2)
+    result = solve(Gaussians(means, std=std), y, lam=lam)
+    assert result["converged"]
+    basis = np.linalg.qr(means.T)[0]
+    inside = Gaussians(means @ basis, cov=Covariances.from_std(std, n_features=n))
+    low, high = bracket(inside, y, lam, relative=1e-9)
+    assert low * (1 - 1e-9) <= result["objective"][0] <= high * (1 + 1.1e-6)
+    assert result["steps"] <= 100

@@ -126,6 +126,13 @@ class Covariances {
   /// The factors whose products these covariances are, or null. Scratch memory as for the operations above.
   virtual const Factors* factors() const { return nullptr; }
 
+  /// The same covariances in any orthonormal basis of \p n_features vectors, for kinds that are alike in every
+  /// direction; else null.
+  virtual std::shared_ptr<const Covariances> in_basis(Index n_features) const {
+    static_cast<void>(n_features);
+    return nullptr;
+  }
+
   /// Asks the processor to bring an example's covariance into its cache.
   virtual void prefetch(Index row) const = 0;
 

@@ -26,6 +26,9 @@ class IsotropicCovariances final : public Covariances, public Factors {
   void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const override;
   void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum, double* scratch) const override;
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
+  std::shared_ptr<const Covariances> in_basis(Index n_features) const override {
+    return std::make_shared<IsotropicCovariances>(variances_, n_features);
+  }
   void prefetch(Index row) const override { variances_.prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override;
 
