@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-SOLVERS = ("auto", "lbfgs", "interior_point", "sgd", "proximal_sgd")
-BATCH_SOLVERS, STOCHASTIC_SOLVERS = SOLVERS[:3], SOLVERS[3:]
+BATCH_SOLVERS = ("auto", "lbfgs", "interior_point", "dual_coordinate")
+STOCHASTIC_SOLVERS = ("sgd", "proximal_sgd")
+SOLVERS = (*BATCH_SOLVERS, *STOCHASTIC_SOLVERS)
 _AVERAGING = ("weighted", "none")
 
 
