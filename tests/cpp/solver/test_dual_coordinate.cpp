@@ -86,8 +86,11 @@ TEST_CASE("dual variables are feasible after any number of epochs, and examples 
       double sum = 0.0;
       for (Index i = 0; i < 200; ++i) {
         CHECK(v(i) >= 0.0);
-        CHECK(problem.lam * v(i) <= dual.end * objective.weight(i) * (1.0 + 1e-14));
-        if (objective.weight(i) == 0.0) CHECK(v(i) == 0.0);
+        if (objective.weight(i) == 0.0) {
+          CHECK(v(i) == 0.0);
+        } else {
+          CHECK(problem.lam * v(i) <= dual.end * objective.weight(i) * (1.0 + 1e-14));
+        }
         sum += objective.sign(i, 0) * v(i);
       }
       CHECK(std::abs(sum) <= 1e-13 * v.sum());
@@ -96,14 +99,14 @@ TEST_CASE("dual variables are feasible after any number of epochs, and examples 
   }
 }
 
-TEST_CASE("the optimum is that of interior points, for every box, weights, and several problems") {
+TEST_CASE("the optimum is that of interior points, for every box of wide data, weights, and several problems") {
   for (const Index problems : {1, 3, 10}) {
     for (const double lam : {1.0, 1e-2, 1e-4}) {
       for (const bool fit_intercept : {false, true}) {
         CAPTURE(problems);
         CAPTURE(lam);
         CAPTURE(fit_intercept);
-        Problem problem = certain(160, 4, problems, 27);
+        Problem problem = certain(60, 80, problems, 27);
         problem.loss = "hinge";
         problem.lam = lam;
         problem.fit_intercept = fit_intercept;
