@@ -48,6 +48,11 @@ void bind_part(py::class_<Held>& held) {
             return self.objective.exact_intercept(W, Vector::Zero(W.rows()), 0.0);
           },
           py::arg("W"))
+      .def("has_many_kinks",
+           [](const Held& self) {
+             const py::gil_scoped_release release;
+             return self.objective.has_many_kinks();
+           })
       .def("moments", [](const Held& self) {
         const py::gil_scoped_release release;
         return self.objective.moments();

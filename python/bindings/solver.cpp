@@ -17,7 +17,8 @@ Method method_of(const std::string& name) {
   if (name == "auto") return Method::automatic;
   if (name == "lbfgs") return Method::lbfgs;
   if (name == "interior_point") return Method::interior_point;
-  check::fail("method", "is '" + name + "'; it must be 'auto', 'lbfgs' or 'interior_point'");
+  if (name == "dual_coordinate") return Method::dual_coordinate;
+  check::fail("method", "is '" + name + "'; it must be 'auto', 'lbfgs', 'interior_point' or 'dual_coordinate'");
 }
 
 py::dict to_dict(const Result& result) {

@@ -62,11 +62,12 @@ SummedObjective::Part make_part(const py::object& part, double weight) {
 
 PySummedObjective make_sum(const std::vector<py::object>& parts, const std::vector<double>& weights, Index n_problems,
                            Index n_features, double lam, const std::string& loss, bool fit_intercept,
-                           const std::optional<double>& at_origin) {
+                           const std::optional<double>& at_origin, bool many_kinks) {
   check::same_size("weights", static_cast<Index>(weights.size()), "parts", static_cast<Index>(parts.size()), "entries");
   std::vector<SummedObjective::Part> all;
   for (std::size_t i = 0; i < parts.size(); ++i) all.push_back(make_part(parts[i], weights[i]));
-  return {SummedObjective(std::move(all), n_problems, n_features, lam, make_loss(loss), fit_intercept, at_origin)};
+  return {SummedObjective(std::move(all), n_problems, n_features, lam, make_loss(loss), fit_intercept, at_origin,
+                          many_kinks)};
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ void bind_summed_objective(py::module_& module) {
   bind_part(sum);
   sum.def(py::init(&make_sum), py::arg("parts"), py::kw_only(), py::arg("weights"), py::arg("n_problems"),
           py::arg("n_features"), py::arg("lam"), py::arg("loss") = "expected_hinge", py::arg("fit_intercept") = true,
-          py::arg("at_origin") = py::none());
+          py::arg("at_origin") = py::none(), py::arg("many_kinks") = false);
 }
 
 }  // namespace halosvm::bindings

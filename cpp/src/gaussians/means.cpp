@@ -33,6 +33,19 @@ void DenseMeans::add_moments(const Rows& rows, const ConstVectorRef& c, VectorRe
   }
 }
 
+void DenseMeans::descend(const Rows& rows, VectorRef w, const RowStep& step, double* scratch) const {
+  for (Index i = 0; i < rows.count; ++i) {
+    if (i + 1 < rows.count) array_.prefetch(rows[i + 1]);
+    const ConstVectorMap x(array_.block({rows[i], 1}, scratch).data(), cols());
+    const double a = step(i, x.dot(w));
+    if (a != 0.0) w += a * x;
+  }
+}
+
+void DenseMeans::squares(const Rows& rows, VectorRef out, double* scratch) const {
+  for (Index i = 0; i < rows.count; ++i) out(i) = array_.block({rows[i], 1}, scratch).squaredNorm();
+}
+
 std::shared_ptr<const Means> DenseMeans::seen_from(const Vector& origin) const {
   return std::make_shared<DenseMeans>(stored_, origin);
 }
@@ -87,44 +100,68 @@ double dot(const T* x, const I* columns, Index count, const double* w) {
 
 }  // namespace
 
+/// x'w, seen from the origin.
+template <class T, class I>
+double SparseMeans::score(const T* x, const I* columns, Index count, const double* w) const {
+  if (origin_.size() == 0) return dot(x, columns, count, w);
+  double sum = 0.0;
+  for (Index at = 0; at < count; ++at) {
+    const auto j = static_cast<Index>(columns[at]);
+    sum += (static_cast<double>(x[at]) - origin_(j)) * w[j];
+  }
+  for_each_absent(columns, count, [&](Index j, double value) { sum += value * w[j]; });
+  return sum;
+}
+
+/// total += a x, likewise.
+template <class T, class I>
+void SparseMeans::add(double a, const T* x, const I* columns, Index count, double* total) const {
+  if (origin_.size() == 0) {
+    for (Index at = 0; at < count; ++at) total[columns[at]] += a * static_cast<double>(x[at]);
+    return;
+  }
+  for (Index at = 0; at < count; ++at) {
+    const auto j = static_cast<Index>(columns[at]);
+    total[j] += a * (static_cast<double>(x[at]) - origin_(j));
+  }
+  for_each_absent(columns, count, [&](Index j, double value) { total[j] += a * value; });
+}
+
 void SparseMeans::multiply(const Rows& rows, const ConstMatrixRef& weights, MatrixRef out, double* /*scratch*/) const {
-  const bool moved = origin_.size() > 0;
   for_each_row(rows, [&](Index i, const auto* x, const auto* columns, Index count) {
-    for (Index k = 0; k < weights.rows(); ++k) {
-      const double* w = weights.row(k).data();
-      if (!moved) {
-        out(k, i) = dot(x, columns, count, w);
-        continue;
-      }
-      double sum = 0.0;
-      for (Index at = 0; at < count; ++at) {
-        const auto j = static_cast<Index>(columns[at]);
-        sum += (static_cast<double>(x[at]) - origin_(j)) * w[j];
-      }
-      for_each_absent(columns, count, [&](Index j, double value) { sum += value * w[j]; });
-      out(k, i) = sum;
-    }
+    for (Index k = 0; k < weights.rows(); ++k) out(k, i) = score(x, columns, count, weights.row(k).data());
   });
 }
 
 void SparseMeans::add_weighted_rows(const Rows& rows, const ConstMatrixRef& coefficients, MatrixRef sum,
                                     double* /*scratch*/) const {
-  const bool moved = origin_.size() > 0;
   for_each_row(rows, [&](Index i, const auto* x, const auto* columns, Index count) {
     for (Index k = 0; k < coefficients.rows(); ++k) {
       const double a = coefficients(k, i);
-      if (a == 0.0) continue;
-      double* total = sum.row(k).data();
-      if (!moved) {
-        for (Index at = 0; at < count; ++at) total[columns[at]] += a * static_cast<double>(x[at]);
-        continue;
-      }
-      for (Index at = 0; at < count; ++at) {
-        const auto j = static_cast<Index>(columns[at]);
-        total[j] += a * (static_cast<double>(x[at]) - origin_(j));
-      }
-      for_each_absent(columns, count, [&](Index j, double value) { total[j] += a * value; });
+      if (a != 0.0) add(a, x, columns, count, sum.row(k).data());
     }
+  });
+}
+
+void SparseMeans::descend(const Rows& rows, VectorRef w, const RowStep& step, double* /*scratch*/) const {
+  constexpr Index ahead = 4;  // rows that come in any order, from memory
+  for_each_row(rows, [&](Index i, const auto* x, const auto* columns, Index count) {
+    if (i + ahead < rows.count) array_.prefetch(rows[i + ahead]);
+    const double a = step(i, score(x, columns, count, w.data()));
+    if (a != 0.0) add(a, x, columns, count, w.data());
+  });
+}
+
+void SparseMeans::squares(const Rows& rows, VectorRef out, double* /*scratch*/) const {
+  const bool moved = origin_.size() > 0;
+  for_each_row(rows, [&](Index i, const auto* x, const auto* columns, Index count) {
+    double sum = 0.0;
+    for (Index at = 0; at < count; ++at) {
+      const double value = static_cast<double>(x[at]) - (moved ? origin_(static_cast<Index>(columns[at])) : 0.0);
+      sum += value * value;
+    }
+    if (moved) for_each_absent(columns, count, [&](Index /*j*/, double value) { sum += value * value; });
+    out(i) = sum;
   });
 }
 

@@ -10,14 +10,16 @@
 namespace halosvm {
 
 SummedObjective::SummedObjective(std::vector<Part> parts, Index n_problems, Index n_features, double regularisation,
-                                 std::shared_ptr<const Loss> loss, bool fit_intercept, std::optional<double> at_origin)
+                                 std::shared_ptr<const Loss> loss, bool fit_intercept, std::optional<double> at_origin,
+                                 bool many_kinks)
     : parts_(std::move(parts)),
       n_problems_(n_problems),
       n_features_(n_features),
       regularisation_(regularisation),
       loss_(std::move(loss)),
       fit_intercept_(fit_intercept),
-      at_origin_(at_origin) {
+      at_origin_(at_origin),
+      many_kinks_(many_kinks) {
   check::require(!parts_.empty(), "parts", "must not be empty");
   check::require(n_problems > 0, "n_problems", "must be positive");
   check::require(n_features > 0, "n_features", "must be positive");

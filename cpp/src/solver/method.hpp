@@ -16,9 +16,13 @@ Search run_lbfgs;
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings);
 Search run_interior_point;
+Search run_dual_coordinate;
 
 /// Whether interior points know the dual of the loss.
 bool supports_interior_point(const LocalObjective& objective);
+
+/// Whether all examples are certain, and the loss is one that steps in single dual variables know.
+bool supports_dual_coordinate(const LocalObjective& objective);
 
 /// Runs a method on the problem, or on the same problem seen from its centre, looks for minima at w = 0, and certifies
 /// the result as the caller's numbers have it.

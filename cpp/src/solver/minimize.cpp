@@ -175,6 +175,16 @@ Index enough_passes(const LocalObjective& objective) {
   return std::clamp(hessian + d * d / (3 * objective.n_samples()), least, most);
 }
 
+/// Whether single steps in dual variables are worth a try: where they take time for what is stored of a row, or where
+/// there are fewer examples than features. Very many for each feature are better served by a model of their Hessian.
+bool begins_in_the_dual(const LocalObjective& objective) {
+  constexpr Index very_many = 100;
+  if (!objective.kinked_everywhere() || !supports_dual_coordinate(objective)) return false;
+  const Index n = objective.n_samples();
+  const Index d = objective.n_features();
+  return objective.data().means().sparse() ? n < very_many * d : 2 * n <= d;
+}
+
 /// Whether interior points are worth their Hessians, which for sparse means cost many more passes than for dense ones.
 bool has_second_order(const LocalObjective& objective) {
   constexpr Index dear = 2000;  // products for each number that a pass reads
@@ -202,8 +212,8 @@ Result in_these_features(const LocalObjective& objective, const Moments& about, 
   return result;
 }
 
-/// The method that suits the objective, or its projection on the span of the data.
-Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+/// The same, or with the projection on the span of the data.
+Result in_their_span(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                      const BatchSettings& settings) {
   if (!Span::pays(objective)) return in_these_features(objective, about, start, settings);
   const Span span(objective);
@@ -211,6 +221,30 @@ Result minimize_here(const LocalObjective& objective, const Moments& about, cons
   Result result = in_these_features(span.objective(), span.objective().moments(), origin, settings);
   result.model = span.out_of(result.model);
   certify(objective, Vector(result.lower_bound), settings, result);
+  return result;
+}
+
+/// The method that suits the objective.
+Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+                     const BatchSettings& settings) {
+  constexpr Index enough = 400;  // passes, after which steps in the dual are too small
+  if (!begins_in_the_dual(objective)) return in_their_span(objective, about, start, settings);
+  BatchSettings first = settings;
+  first.max_iterations = std::min(settings.max_iterations, enough);
+  Result result = run_dual_coordinate(objective, about, start, first);
+  BatchSettings rest = settings;
+  rest.max_iterations -= result.steps;
+  if (result.status == Status::converged || rest.max_iterations <= 0) return result;
+  if (settings.report) {
+    rest.report = [&settings, done = result.steps](const Progress& at) {
+      settings.report({done + at.epochs, at.objective, at.suboptimality});
+    };
+  }
+  const Result other = in_their_span(objective, about, result.model, rest);
+  for (Index k = 0; k < objective.n_problems(); ++k) result.take(other.only(k), k);
+  result.steps += other.steps;
+  result.epochs += other.epochs;
+  judge(settings, result);
   return result;
 }
 
@@ -235,10 +269,26 @@ Result minimize_by_interior_points(const Objective& objective, const LinearModel
   return apply(run_interior_point, *local, start, settings);
 }
 
+Result minimize_in_the_dual(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  const LocalObjective* local = objective.local();
+  if (local == nullptr) {
+    check::fail("objective", "is a sum of parts, but the dual coordinate solver needs the examples themselves");
+  }
+  require_convex(objective);
+  check::require(local->loss()->traits().certain.end > 0.0, "loss",
+                 std::string("is '") + objective.loss()->name() +
+                     "', whose dual the dual coordinate solver does not know; use the default or the L-BFGS solver");
+  check::require(local->all_certain(), "objective",
+                 "has uncertain examples, but the dual coordinate solver takes certain ones alone; use the default or "
+                 "the L-BFGS solver");
+  return apply(run_dual_coordinate, *local, start, settings);
+}
+
 }  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   if (settings.method == Method::interior_point) return minimize_by_interior_points(objective, start, settings);
+  if (settings.method == Method::dual_coordinate) return minimize_in_the_dual(objective, start, settings);
   const bool automatic = settings.method == Method::automatic;
   if (automatic && !objective.loss()->traits().convex()) return minimize_by_rounds(objective, start, settings);
   const LocalObjective* local = objective.local();

@@ -364,7 +364,9 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
         ("--tol", "1e-6", "certified relative distance to the optimum to stop at"),
     ):
         group.add_argument(option, type=float, metavar="X", help=f"{text} (default: {default})")
-    group.add_argument("--solver", metavar="NAME", help="auto, lbfgs, interior_point, sgd")
+    group.add_argument(
+        "--solver", metavar="NAME", help="auto, lbfgs, interior_point, dual_coordinate, sgd"
+    )
     group.add_argument("--max-iter", type=at_least(1), metavar="N", help="of the solver")
     group.add_argument("--class-weight", choices=["balanced"], help="give classes equal weight")
     group.add_argument(

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-SOLVERS = ("auto", "lbfgs", "interior_point", "sgd", "proximal_sgd")
-BATCH_SOLVERS, STOCHASTIC_SOLVERS = SOLVERS[:3], SOLVERS[3:]
+BATCH_SOLVERS = ("auto", "lbfgs", "interior_point", "dual_coordinate")
+STOCHASTIC_SOLVERS = ("sgd", "proximal_sgd")
+SOLVERS = (*BATCH_SOLVERS, *STOCHASTIC_SOLVERS)
 _AVERAGING = ("weighted", "none")
 
 
@@ -258,6 +259,8 @@ def fit_sum(
     settings: Settings,
     start: tuple[Array, Array] | None,
     classes: NDArray[Any] | None = None,
+    *,
+    many_kinks: bool = False,
 ) -> Result:
     """Fit linear models to examples that are elsewhere; everything is as in `fit_linear`.
 
@@ -267,6 +270,8 @@ def fit_sum(
         Value and gradient of all examples, (W, b, floor) -> Evaluation, with their `moments()`.
     classes : ndarray of shape (n_classes,), optional
         The labels; without, targets are values.
+    many_kinks : bool, default=False
+        Whether a tenth of the examples or more are certain, so that J has kinks all over.
     """
     at_origin = None
     if classes is None:
@@ -281,6 +286,7 @@ def fit_sum(
         loss=settings.loss,
         fit_intercept=settings.fit_intercept,
         at_origin=at_origin,
+        many_kinks=many_kinks,
     )
     result = _minimize(objective, n_problems, n_features, settings, start)
     _complain(result, settings.tol, "" if classes is None else _least_at_zero(result, classes))

@@ -267,7 +267,14 @@ def fit_classes(
         is_part=True,
     )
     result = fit_sum(
-        whole, problem.n_problems, summary.shape[1], lam, settings, start(classes), classes
+        whole,
+        problem.n_problems,
+        summary.shape[1],
+        lam,
+        settings,
+        start(classes),
+        classes,
+        many_kinks=summary.many_kinks,
     )
     return classes, result, summary
 
@@ -294,11 +301,13 @@ def fit_values(
     `halves` makes those of the loss of values and their weights, and can be pickled.
     """
     one = np.ones(1)
-    twice = sum(float(weights.sum()) for weights in halves(one, one).weights)
+    of_one = halves(one, one)
+    twice = sum(float(weights.sum()) for weights in of_one.weights)
     lam = lambda_of(settings.C, twice * summary.weight)
     moments = _moments(list(summary.shares.values()), one, settings)
     whole = Whole(rows.then(Residuals(halves, lam, settings)), summary, moments)
-    return fit_sum(whole, 1, summary.shape[1], lam, settings, start)
+    many_kinks = summary.many_kinks and of_one.variances is None
+    return fit_sum(whole, 1, summary.shape[1], lam, settings, start, many_kinks=many_kinks)
 
 
 def _settings(source: Source, estimator: Any, **others: Any) -> Settings:

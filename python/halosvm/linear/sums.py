@@ -145,6 +145,8 @@ class Summary:
     shares : dict of label to Share
     centre, square : float
         Of values: their weighted mean and their mean square about it.
+    kinked : int
+        Rows of the chunks of which many examples are certain.
     """
 
     shape: tuple[int, int]
@@ -154,12 +156,18 @@ class Summary:
     shares: dict[Any, Share]
     centre: float = 0.0
     square: float = 0.0
+    kinked: int = 0
     sizes: list[int] = field(default_factory=list)  # rows of each chunk
 
     @property
     def weight(self) -> float:
         """That of all examples together."""
         return sum(share.weight for share in self.shares.values())
+
+    @property
+    def many_kinks(self) -> bool:
+        """Whether many of all examples are certain, a tenth as the core has it."""
+        return 10 * self.kinked >= self.shape[0]
 
 
 def survey(rows: Rows, settings: Settings, values: bool) -> Summary:
@@ -176,19 +184,25 @@ def survey(rows: Rows, settings: Settings, values: bool) -> Summary:
         mine = c if values else np.where(y == label, c, 0.0)
         shares[label] = _share_of(data, mine, settings)
     summary = Summary(data.shape, data.feature_names, data.feature_units, labels, shares)
+    if len(data) and _objective_of(data, np.ones(len(data)), settings).has_many_kinks():
+        summary.kinked = len(data)
     if values and (total := summary.weight):
         summary.centre = float(c @ y / total)
         summary.square = float(c @ (y - summary.centre) ** 2 / total)
     return summary
 
 
+def _objective_of(data: Gaussians, weights: Array, settings: Settings) -> _core.Objective:
+    """Return an objective that knows the examples: all of one class."""
+    codes = np.zeros(len(data), dtype=np.int16)
+    return make_objective(data, codes, 1, weights, 1.0, settings, is_part=True)
+
+
 def _share_of(data: Gaussians, weights: Array, settings: Settings) -> Share:
     total = float(weights.sum())
     if not total:
         return Share(0.0, np.zeros(0), np.zeros(0), np.zeros(0))
-    codes = np.zeros(len(data), dtype=np.int16)
-    objective = make_objective(data, codes, 1, weights, 1.0, settings, is_part=True)
-    moments: _core.Moments = objective.moments()
+    moments: _core.Moments = _objective_of(data, weights, settings).moments()
     return Share(total, moments.mean, moments.variance, moments.widest)
 
 
@@ -220,6 +234,7 @@ def summarise(each: Iterator[Summary], fit_intercept: bool) -> Summary:
                 total.shares[label] = part
         labels = [np.unique(np.concatenate(labels))]
         total.shape = (total.shape[0] + one.shape[0], total.shape[1])
+        total.kinked += one.kinked
     if total is None:
         raise ValueError(f"X has {len(sizes)} chunks and no rows; at least 1 row is needed")
     total.labels = labels[0]

@@ -101,18 +101,20 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     subspace_mean : {"keep", "project"}, default="keep"
         "project" is the printed form of SVM-GSU, section 3.2, which also cuts from each mean what
         lies outside of its subspace, often the part that tells the classes apart; for comparison.
-    solver : {"auto", "lbfgs", "interior_point", "sgd", "proximal_sgd"}, default="auto"
+    solver : {"auto", "lbfgs", "interior_point", "dual_coordinate", "sgd", "proximal_sgd"}
         "lbfgs" is best where all examples are uncertain, features are many, or examples are very
-        many, "interior_point" where a tenth of fewer examples or more is certain; "auto" starts
-        with the one that suits the data and goes over to the other when it is slow; few certain
-        points or low-rank factors of many features it solves in their span. "sgd" is stochastic
+        many, "interior_point" where a tenth of fewer examples or more is certain,
+        "dual_coordinate" where all are and X is sparse or wide, unless C is large: it takes one
+        dual variable at a time, of every loss here but "expected_logistic" and "best_case". "auto",
+        the default, starts with the one that suits the data and goes over to another when it is
+        slow; few low-rank factors of many features it solves in their span. "sgd" is stochastic
         gradient descent with averaging, which seldom certifies a `tol` below 1e-3;
         "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
         regulariser.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
     max_iter : int, default=1000
-        Largest number of iterations; of passes over the data for "lbfgs" and the stochastic ones.
+        Largest number of iterations; of passes over the data but for "interior_point".
     batch_size : int, default=32
         Examples in a step of the stochastic solvers. From n_samples on, each step uses every
         example once.
@@ -144,7 +146,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order. With two classes, `classes_[1]` is the positive one.
     n_iter_ : int
-        Iterations; passes over the data for "lbfgs" and the stochastic solvers.
+        Iterations; passes over the data but for "interior_point".
     objective_ : float or ndarray of shape (n_classes,)
         lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1.
     suboptimality_ : float or ndarray of shape (n_classes,)

@@ -66,13 +66,13 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         Of "huber", in the unit of y.
     error_scale : float, default=1.0
         Multiplies the standard deviations of X, not those of y; 0 ignores them.
-    solver : {"auto", "lbfgs", "interior_point", "sgd", "proximal_sgd"}, default="auto"
-        As in `UncertainSVC`. Interior points know "epsilon_insensitive" and "pinball" without
-        errors of y.
+    solver : {"auto", "lbfgs", "interior_point", "dual_coordinate", "sgd", "proximal_sgd"}
+        As in `UncertainSVC`, with "auto" as default. Interior points know "epsilon_insensitive" and
+        "pinball" without errors of y; "dual_coordinate" takes no errors at all.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
     max_iter : int, default=1000
-        Largest number of iterations; of passes over the data for "lbfgs" and the stochastic ones.
+        Largest number of iterations; of passes over the data but for "interior_point".
     fit_intercept : bool, default=True
         Whether to have an intercept; it is never regularised.
     warm_start : bool, default=False
@@ -92,7 +92,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     intercept_ : float
         b, in the unit of y.
     n_iter_ : int
-        Iterations; passes over the data for "lbfgs" and the stochastic solvers.
+        Iterations; passes over the data but for "interior_point".
     objective_ : float
         lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1, and
         lambda = 1 / (C sum(c)).

@@ -69,6 +69,9 @@ void check_operations(bool moved) {
       means->add_weighted_rows(rows, a, sum, nullptr);
       CHECK((sum - a * expected - Matrix::Ones(problems, 7)).norm() < 1e-13);
     }
+    Vector squares(rows.count);
+    means->squares(rows, squares, nullptr);
+    CHECK((squares - expected.rowwise().squaredNorm()).norm() < 1e-13);
     const Vector c = random.normal_matrix(rows.count, 1);
     Vector first = Vector::Ones(7);
     Vector second = Vector::Ones(7);
@@ -78,7 +81,57 @@ void check_operations(bool moved) {
   }
 }
 
+/// w after each row in turn was added 0.3 times as often as its score says, and 0.1 times more.
+Vector descended(const halosvm::Means& means, const Rows& rows, Vector w) {
+  Vector scratch(means.cols());
+  Index next = 0;
+  means.descend(
+      rows, w,
+      [&](Index i, double score) {
+        CHECK(i == next++);
+        return i == 1 ? 0.0 : 0.1 - 0.3 * score;
+      },
+      scratch.data());
+  return w;
+}
+
+template <class T>
+void check_descent(bool moved) {
+  const Twins<T, std::int32_t> twins(20, 7);
+  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> stored = twins.dense.template cast<T>();
+  const halosvm::SparseMeans all(twins.view());
+  const halosvm::DenseMeans full(halosvm::ArrayView(stored.data(), 20, 7));
+  oracle::Random random(6);
+  const Vector start = random.normal_matrix(7, 1);
+  const auto few = all.seen_from(moved ? Vector::Constant(7, 0.5) : Vector::Zero(7));
+  const auto many = moved ? full.seen_from(few->origin()) : nullptr;
+  const halosvm::Means& dense = moved ? *many : full;
+  const Index some[] = {3, 2, 11, 3, 19};
+  for (const Rows rows : {Rows{0, 20}, Rows{5, 6}, Rows{0, 5, some}}) {
+    Vector w = start;
+    for (Index i = 0; i < rows.count; ++i) {
+      const Vector x = twins.dense.row(rows[i]).transpose() - few->origin();
+      if (i != 1) w += (0.1 - 0.3 * x.dot(w)) * x;
+    }
+    CHECK((descended(*few, rows, start) - w).norm() < 1e-12 * (1.0 + w.norm()));
+    CHECK((descended(dense, rows, start) - w).norm() < 1e-12 * (1.0 + w.norm()));
+    Vector squares(rows.count);
+    Vector scratch(7);
+    dense.squares(rows, squares, scratch.data());
+    for (Index i = 0; i < rows.count; ++i) {
+      CHECK(std::abs(squares(i) - (twins.dense.row(rows[i]).transpose() - few->origin()).squaredNorm()) < 1e-13);
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("each row is added as its score says, that of the weights which the rows before have left") {
+  for (const bool moved : {false, true}) {
+    check_descent<double>(moved);
+    check_descent<float>(moved);
+  }
+}
 
 TEST_CASE("sparse means equal their dense matrix in every operation, type and index") {
   for (const bool moved : {false, true}) {

@@ -219,6 +219,31 @@ TEST_CASE("a loss that is not convex names a convex one without spread, and no o
   }
 }
 
+TEST_CASE("the dual of a loss without spread has the loss as its largest value, and every hinge has one") {
+  int known = 0;
+  for (const std::string& name : halosvm::loss_names()) {
+    CAPTURE(name);
+    const auto loss = halosvm::make_loss(name);
+    const halosvm::CertainDual dual = loss->traits().certain;
+    CHECK(dual.end >= 0.0);
+    if (dual.end == 0.0) continue;
+    ++known;
+    for (double m = -3.0; m <= 3.0; m += 0.03125) {
+      double largest = 0.0;  // on a grid that holds the best theta, or one next to it
+      for (double theta = 0.0; theta <= std::min(dual.end, 8.0); theta += 0.03125) {
+        largest = std::max(largest, theta * m - 0.5 * dual.bend * theta * theta);
+      }
+      const double s = 0.0;
+      double value = 0.0;
+      double slope = 0.0;
+      double other = 0.0;
+      loss->first(1, &m, &s, &value, &slope, &other);
+      CHECK(std::abs(value - largest) < 1e-14);
+    }
+  }
+  CHECK(known == 5);
+}
+
 TEST_CASE_TEMPLATE("a block equals its examples one by one, for every remainder of the vector width", Scalar,
                    ExpectedHinge, Hinge, BestCase) {
   constexpr double canary = 12345.0;

@@ -22,6 +22,7 @@ LONGEST = 2.0
 PREAMBLE = """
 import json, os, signal, threading, time, warnings
 import numpy as np
+from scipy import sparse
 from halosvm import Covariances, GaussianMixtures, Gaussians, UncertainSVC, _core, expected_kernel
 
 warnings.simplefilter("ignore")
@@ -82,6 +83,11 @@ fit("auto, uncertain", X, y, solver="auto")
 fit("auto, certain", X, y, solver="auto", loss="hinge")
 fit("auto, verbose", X, y, solver="auto", verbose=1)
 fit("auto, many features", few, np.arange(20) % 2, solver="auto")
+few = sparse.random(300_000, 5_000, density=0.004, random_state=0, format="csr")
+for threads in (1, 2):
+    options = {"solver": "dual_coordinate", "loss": "hinge", "n_threads": threads}
+    fit(f"dual_coordinate, {threads} threads", few, y, **options)
+    fit(f"dual_coordinate, several classes, {threads}", few, np.arange(300_000) % 8, **options)
 wide = Gaussians(rng.random((300, 2000)), variance=rng.random((300, 2000)))
 fit("interior_point, many features", wide, np.arange(300) % 2, solver="interior_point")
 

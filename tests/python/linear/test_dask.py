@@ -230,6 +230,7 @@ def test_errors_name_the_partition_and_the_row(client, data):
     ("options", "arguments", "message"),
     [
         ({"solver": "interior_point"}, {}, "solver is 'interior_point', which needs all rows"),
+        ({"solver": "dual_coordinate"}, {}, "solver is 'dual_coordinate', which needs all rows"),
         ({"solver": "sgd"}, {}, "solver is 'sgd', which needs all rows"),
         ({}, {"y": None}, "requires y to be passed"),
         ({}, {"y": np.arange(7)}, "y has 7 values, X has 300 rows"),

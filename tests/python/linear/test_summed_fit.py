@@ -68,6 +68,54 @@ def test_where_chunks_end_changes_nothing_but_rounding(data, edges):
     assert found.n_iter_ == expected.n_iter_
 
 
+def half_certain(n=3000, d=10):
+    """Return examples of which two of three chunks of a thousand are certain, and labels."""
+    rng = np.random.default_rng(4)
+    y = np.where(np.arange(n) % 2, 1, -1)
+    std = rng.uniform(0.1, 0.5, (n, d)) * (np.arange(n) >= n // 3)[:, None]
+    std[1500:2500] = 0.0
+    return Gaussians(rng.normal(size=(n, d)) + 0.3 * y[:, None], std=std), y
+
+
+@pytest.mark.parametrize("kind", ["certain", "half certain"])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_many_certain_examples_are_seen_in_the_first_pass_and_need_no_more_passes(kind, tol):
+    X, y = half_certain()
+    X = Gaussians(X.mean) if kind == "certain" else X
+    found = UncertainSVC(tol=tol).fit(in_chunks(X, y, [1000, 2000]))
+    expected = UncertainSVC(tol=tol, solver="lbfgs").fit(X, y)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2 * tol)
+    assert found.suboptimality_ <= tol
+    assert found.n_iter_ <= 2 * expected.n_iter_ + 10
+
+
+def test_certain_values_in_chunks_need_no_more_passes():
+    X, y = half_certain()
+    X, y = X.mean, X.mean @ np.arange(10.0) + np.sin(np.arange(3000))
+    options = {"tol": 1e-3, "C": 0.1}
+    found = UncertainSVR(**options).fit(in_chunks(X, y, [1000, 2000]))
+    expected = UncertainSVR(solver="lbfgs", **options).fit(X, y)
+    assert found.suboptimality_ <= 1e-3
+    assert found.n_iter_ <= 2 * expected.n_iter_ + 10
+
+
+@pytest.mark.filterwarnings("ignore:the search stalled")
+@pytest.mark.parametrize(
+    "kind", ["isotropic", "diagonal", "low_rank"]
+)  # in full ones w'S w cancels
+def test_models_of_chunks_and_of_one_array_agree_to_nine_digits_where_rounding_ends_both(
+    make_gaussians, kind
+):
+    # A certificate g proves |w - w*|^2 <= 2 g J / lam: for 1e-9 it would be below rounding.
+    X, y = make_gaussians(kind, n=240)
+    X = Gaussians(X.mean + 0.7 * y[:, None], cov=X.covariances)
+    found = UncertainSVC(tol=1e-14).fit(in_chunks(X, y, [1, 100]))
+    expected = UncertainSVC(tol=1e-14).fit(X, y)
+    assert max(found.suboptimality_, expected.suboptimality_) <= 1e-9
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 1.0, "bb": 0.5, "ccc": 3.0}])
 def test_labels_of_several_classes_and_weights_are_those_of_all_chunks(data, class_weight):
     X, _ = data
@@ -239,6 +287,7 @@ def test_chunks_that_change_between_passes_are_refused(data):
     [
         ({"solver": "sgd"}, {}, "solver is 'sgd', which needs all rows in memory"),
         ({"solver": "interior_point"}, {}, "solver is 'interior_point', which needs all rows"),
+        ({"solver": "dual_coordinate"}, {}, "solver is 'dual_coordinate', which needs all rows"),
         ({"loss": "best_case"}, {}, "loss is 'best_case', which is not convex and needs all rows"),
         ({}, {"y": [0, 1]}, "y is given, but X is chunks"),
         ({}, {"X_std": [0, 1]}, "X_std is given, but X is chunks"),

@@ -250,13 +250,15 @@ def test_bad_sums_are_refused(make_gaussians, changes, message):
         _core.SummedObjective(parts, **options)
 
 
-def test_interior_points_refuse_sums(make_gaussians):
+@pytest.mark.parametrize(
+    ("method", "who"),
+    [("interior_point", "interior points"), ("dual_coordinate", "the dual coordinate solver")],
+)
+def test_solvers_that_read_examples_refuse_sums(make_gaussians, method, who):
     X, y = make_gaussians("diagonal")
     objective = summed(X, (y > 0).astype(int), [np.arange(60)])
-    with pytest.raises(ValueError, match="objective is a sum of parts, but interior points need"):
-        _core.minimize(
-            objective, coef=np.zeros((1, 4)), intercept=np.zeros(1), method="interior_point"
-        )
+    with pytest.raises(ValueError, match=f"objective is a sum of parts, but {who} need"):
+        _core.minimize(objective, coef=np.zeros((1, 4)), intercept=np.zeros(1), method=method)
 
 
 def test_evaluations_and_moments_can_travel(make_gaussians):

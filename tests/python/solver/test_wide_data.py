@@ -78,7 +78,7 @@ def test_features_beyond_what_newtons_method_can_hold_are_solved_all_the_same():
     y = np.arange(n) % 2
     clf = UncertainSVC().fit(rng.normal(size=(n, d)) + 0.1 * y[:, np.newaxis], y)
     assert clf.suboptimality_ <= clf.tol
-    assert clf.n_iter_ < 40
+    assert clf.n_iter_ < 400  # more would be taken in the span
 
 
 @pytest.mark.parametrize("lam", [0.1, 0.05, 0.02, 0.005, 0.001])

@@ -14,6 +14,24 @@
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
+/// A reference to a function of the place of a row in its block and of its score that says how much of the row is to
+/// be added to the weights. Unlike std::function it never allocates.
+class RowStep {
+ public:
+  /// Refers to the function, which must outlive this object; it is called as function(place, score).
+  template <class Function>
+  RowStep(const Function& function)  // NOLINT(*-explicit-constructor): lambdas become steps
+      : function_(&function), call_([](const void* object, Index place, double score) -> double {
+          return (*static_cast<const Function*>(object))(place, score);
+        }) {}
+  /// Calls the function.
+  double operator()(Index place, double score) const { return call_(function_, place, score); }
+
+ private:
+  const void* function_;
+  double (*call_)(const void*, Index, double);
+};
+
 /// Means x_i in any storage; products and sums over blocks of rows are all that others ask for.
 class Means {
  public:
@@ -45,6 +63,10 @@ class Means {
   /// first += sum_i c_i x_i and second += sum_i c_i x_i^2, scratch as for two problems.
   virtual void add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
                            double* scratch) const = 0;
+  /// One row after the other: w += step(i, x_i' w) x_i. \p scratch of cols() numbers.
+  virtual void descend(const Rows& rows, VectorRef w, const RowStep& step, double* scratch) const = 0;
+  /// out(i) = |x_i|^2, likewise.
+  virtual void squares(const Rows& rows, VectorRef out, double* scratch) const = 0;
   /// The rows in full, as float64: the caller's own memory or \p scratch (rows.count x cols numbers).
   virtual ConstMatrixMap block(const Rows& rows, double* scratch) const = 0;
 
@@ -83,6 +105,8 @@ class DenseMeans final : public Means {
   }
   void add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
                    double* scratch) const override;
+  void descend(const Rows& rows, VectorRef w, const RowStep& step, double* scratch) const override;
+  void squares(const Rows& rows, VectorRef out, double* scratch) const override;
   ConstMatrixMap block(const Rows& rows, double* scratch) const override { return array_.block(rows, scratch); }
   void prefetch(Index row) const override { array_.prefetch(row); }
   std::shared_ptr<const Means> seen_from(const Vector& origin) const override;
@@ -113,6 +137,8 @@ class SparseMeans final : public Means {
                          double* scratch) const override;
   void add_moments(const Rows& rows, const ConstVectorRef& c, VectorRef first, VectorRef second,
                    double* scratch) const override;
+  void descend(const Rows& rows, VectorRef w, const RowStep& step, double* scratch) const override;
+  void squares(const Rows& rows, VectorRef out, double* scratch) const override;
   ConstMatrixMap block(const Rows& rows, double* scratch) const override;
   void prefetch(Index row) const override { array_.prefetch(row); }
   std::shared_ptr<const Means> seen_from(const Vector& origin) const override;
@@ -128,6 +154,10 @@ class SparseMeans final : public Means {
   SparseMeans(const SparseView& array, std::shared_ptr<Often> often, Vector origin);
   template <class Use>
   void for_each_row(const Rows& rows, const Use& use) const;
+  template <class T, class I>
+  double score(const T* x, const I* columns, Index count, const double* w) const;
+  template <class T, class I>
+  void add(double a, const T* x, const I* columns, Index count, double* total) const;
   template <class I, class Use>
   void for_each_absent(const I* columns, Index count, const Use& use) const;
 

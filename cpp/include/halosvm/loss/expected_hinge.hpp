@@ -12,7 +12,8 @@ namespace halosvm {
 struct ExpectedHinge {
   static constexpr const char* name = "expected_hinge";  ///< in the table of losses
   /// What solvers may know of it.
-  static constexpr LossTraits traits = {true, true, true, true, 1.0, 1.0, infinity, nullptr};
+  static constexpr LossTraits traits = {true,     true,    true,  true, 1.0,     1.0,
+                                        infinity, nullptr, false, 0.0,  nullptr, {1.0, 0.0}};
 
   /// m Phi(m/s) + s phi(m/s), evaluated as max(m, 0) + s h(|m|/s), which never cancels. s = 0 gives the hinge.
   static LossFirst first(double m, double s) {

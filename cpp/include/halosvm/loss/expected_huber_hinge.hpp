@@ -14,7 +14,8 @@ namespace halosvm {
 struct ExpectedHuberHinge {
   static constexpr const char* name = "expected_huber_hinge";  ///< in the table of losses
   /// What solvers may know of it.
-  static constexpr LossTraits traits = {true, false, false, false, 1.0, 1.0, 1.0, nullptr};
+  static constexpr LossTraits traits = {true, false,   false, false, 1.0,     1.0,
+                                        1.0,  nullptr, false, 0.0,   nullptr, {1.0, 1.0}};
 
   /// Value and slopes, by the half that does not cancel.
   static LossFirst first(double m, double s) {

@@ -12,7 +12,8 @@ namespace halosvm {
 struct ExpectedSquaredHinge {
   static constexpr const char* name = "expected_squared_hinge";  ///< in the table of losses
   /// What solvers may know of it.
-  static constexpr LossTraits traits = {true, false, false, false, 1.0, infinity, 2.0, nullptr};
+  static constexpr LossTraits traits = {true, false,   false, false, 1.0,     infinity,
+                                        2.0,  nullptr, false, 0.0,   nullptr, {infinity, 0.5}};
 
   /// (m^2 + s^2) Phi(m/s) + m s phi(m/s): for m > 0 it is m^2 + s^2 less the other side, which cancels nothing.
   static LossFirst first(double m, double s) {

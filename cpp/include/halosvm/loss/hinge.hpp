@@ -11,7 +11,8 @@ namespace halosvm {
 struct Hinge {
   static constexpr const char* name = "hinge";  ///< in the table of losses
   /// What solvers may know of it.
-  static constexpr LossTraits traits = {false, true, true, true, 1.0, 1.0, infinity, "expected_hinge"};
+  static constexpr LossTraits traits = {false, true, true,    true,      1.0, 1.0, infinity, "expected_hinge",
+                                        false, 0.0,  nullptr, {1.0, 0.0}};
 
   /// max(0, m); the slope at the kink m = 0 is 1/2, the limit of the expected hinge for s -> 0.
   static LossFirst first(double m, double /*s*/) {

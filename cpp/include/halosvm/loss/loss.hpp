@@ -14,6 +14,12 @@
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
+/// psi(m, 0) = max over theta in [0, end] of theta m - bend theta^2 / 2: what single steps in dual variables need.
+struct CertainDual {
+  double end = 0.0;   ///< the largest slope, or infinity; 0: psi(m, 0) is of another form
+  double bend = 0.0;  ///< 1 over the curvature where the slope is between its ends
+};
+
 /// What solvers may ask of a loss; never its name.
 struct LossTraits {
   bool uses_spread = false;        ///< false: psi ignores s, and covariances are never read
@@ -28,6 +34,8 @@ struct LossTraits {
   bool has_radius = false;         ///< s is the size of a bounded error, which a radius may multiply
   double shift = 0.0;              ///< if not 0, psi(m, s) = psi(m + shift s, 0): kinks are not at s = 0 alone
   const char* majorant = nullptr;  ///< of psi(m, s) = h(m - s) the convex loss h, blind to s; else null: psi grows in s
+
+  CertainDual certain = {};  ///< of convex losses at s = 0
 
   /// Whether J is convex: psi is, and does not fall in s.
   bool convex() const { return majorant == nullptr; }

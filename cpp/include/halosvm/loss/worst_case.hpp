@@ -14,7 +14,8 @@ namespace halosvm {
 struct WorstCase {
   static constexpr const char* name = "worst_case";  ///< in the table of losses
   /// What solvers may know of it.
-  static constexpr LossTraits traits = {true, true, true, false, 1.0, 1.0, infinity, nullptr, true, 1.0};
+  static constexpr LossTraits traits = {true,     true,    true, false, 1.0,     1.0,
+                                        infinity, nullptr, true, 1.0,   nullptr, {1.0, 0.0}};
 
   /// The hinge of m + s, whose slope at the kink is 1/2.
   static LossFirst first(double m, double s) {

@@ -26,17 +26,21 @@ class SummedObjective final : public Objective {
 
   /// \param at_origin the largest J(0, 0), where the targets of examples are values and not labels. It is then taken
   /// for J(0), too, which is lower: a search for the best intercept would cost a pass over all parts for each step.
+  /// \param many_kinks what \ref has_many_kinks answers, which only the parts can know.
   /// \throws std::invalid_argument without parts, for a weight that is negative or not finite, or if all are 0.
   SummedObjective(std::vector<Part> parts, Index n_problems, Index n_features, double regularisation,
-                  std::shared_ptr<const Loss> loss, bool fit_intercept, std::optional<double> at_origin = {});
+                  std::shared_ptr<const Loss> loss, bool fit_intercept, std::optional<double> at_origin = {},
+                  bool many_kinks = false);
 
   Index n_problems() const override { return n_problems_; }
   Index n_features() const override { return n_features_; }
   double regularisation() const override { return regularisation_; }
   bool fit_intercept() const override { return fit_intercept_; }
   const std::shared_ptr<const Loss>& loss() const override { return loss_; }
-  /// Nobody knows: L-BFGS finds kinks by itself.
+  /// False where nobody knows.
   bool all_certain() const override { return !loss_->uses_spread(); }
+  /// Also where the parts say so.
+  bool has_many_kinks() const override { return kinked_everywhere() || (many_kinks_ && loss_->traits().kinked); }
   void evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const override;
   Moments moments() const override;
   double value_at_origin() const override { return at_origin_ ? *at_origin_ : Objective::value_at_origin(); }
@@ -51,6 +55,7 @@ class SummedObjective final : public Objective {
   std::shared_ptr<const Loss> loss_;
   bool fit_intercept_;
   std::optional<double> at_origin_;
+  bool many_kinks_;
 };
 
 }  // namespace halosvm

@@ -43,8 +43,10 @@ enum class Method : std::uint8_t {
   /// hundreds where a tenth of fewer examples is certain, or where w can leave low-rank spreads behind (w dimensions
   /// against those of all factors together); interior points need 7 to 40 iterations there, of n_features / 8 passes
   /// each. So these go to interior points, others to L-BFGS, and those problems to interior points after it that have
-  /// not converged in as many passes as take as long. Before all this, certain points and factors that span less than
-  /// half of the features are copied into their span, where the minimum lies. An objective that is not local, a sum
+  /// not converged in as many passes as take as long. Before all this, certain points of losses with kinks go through
+  /// up to 400 passes of the dual coordinate method if their means are sparse, with fewer than 100 of them for each
+  /// feature, or if they are half as many as the features or fewer; points and factors that span less than half of the
+  /// features are then copied into their span, where the minimum lies. An objective that is not local, a sum
   /// over chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of convex ones, to a
   /// point from where no round leads down.
   automatic,
@@ -53,7 +55,11 @@ enum class Method : std::uint8_t {
   /// A primal-dual interior-point method for the hinge and the expected hinge, exact for certain, nearly certain and
   /// uncertain examples alike, one problem after another. Works in memory of 8 to 9 numbers per example, 11 + 7 r more
   /// with factors of rank r, and a few n_features^2. It knows no start: it begins in the middle.
-  interior_point
+  interior_point,
+  /// Coordinate ascent in the dual variables of certain examples, for losses that are linear or quadratic between kinks
+  /// (LossTraits::certain): one row at a time, in random but repeatable order, so that a step takes time for what is
+  /// stored of a row. For sparse means, and for many features. Each problem has one thread. It knows no start.
+  dual_coordinate
 };
 
 /// The largest number of features for which a Hessian is worth its memory and time.

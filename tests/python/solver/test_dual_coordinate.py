@@ -1,0 +1,215 @@
+"""The dual coordinate solver, for certain examples: is it at the optimum, and is its bound true?
+
+Oracles: cvxpy with Clarabel on the problem as it stands, and LIBLINEAR where there is no intercept.
+"""
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from halosvm import Gaussians, UncertainSVC, UncertainSVR, _core, reference
+
+# What a loss is without errors.
+HINGES = {
+    "hinge": cp.pos,
+    "expected_hinge": cp.pos,
+    "worst_case": cp.pos,
+    "expected_squared_hinge": lambda m: cp.square(cp.pos(m)),
+    "expected_huber_hinge": lambda m: cp.huber(cp.pos(m), 1.0) / 2,
+}
+
+
+def make_data(n=120, d=30, *, stored=6, seed=0, share=0.5):
+    """Return rows of a few numbers, some of them twice and some without any, and labels."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((n, d), density=stored / d, rng=rng, format="csr")
+    X.data[:] = rng.normal(size=X.nnz)
+    score = X @ rng.normal(size=d) + rng.normal(size=n)
+    y = (score > np.quantile(score, 1 - share)).astype(int)
+    twice = np.r_[np.arange(n), np.arange(n // 5)]
+    X, y = X[twice], y[twice]
+    keep = sparse.diags_array((np.arange(len(y)) % 11 != 3).astype(float))
+    X = sparse.csr_array(keep @ X)
+    X.eliminate_zeros()
+    y[3 : len(y) : 22], y[14 : len(y) : 22] = 0, 1  # rows of zeros are on both sides
+    return X, y
+
+
+def optimum(X, y, C, loss="hinge", weights=None, *, fit_intercept=True):
+    """Return Clarabel's least |w|^2 / 2 + C sum c loss over C sum c, and w."""
+    w, b = cp.Variable(X.shape[1]), cp.Variable()
+    c = np.ones(len(y)) if weights is None else weights
+    sign = np.where(y > 0, 1.0, -1.0)
+    m = 1 - cp.multiply(sign, X @ w + b * fit_intercept)
+    lam = 1 / (C * c.sum())
+    value = lam / 2 * cp.sum_squares(w) + (c / c.sum()) @ HINGES[loss](m)
+    precise = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+    problem = cp.Problem(cp.Minimize(value))
+    problem.solve(solver=cp.CLARABEL, **precise)
+    return problem.value, w.value
+
+
+def assert_certified(clf, X, y, best, C, loss="hinge", weights=None):
+    """Assert that the objective is J of the model, and lies between the optimum and the bound."""
+    total = len(y) if weights is None else weights.sum()
+    points = Gaussians(X.toarray())
+    signs = np.where(y > 0, 1.0, -1.0)
+    value = reference.objective_and_gradient(
+        points, signs, clf.coef_[0], clf.intercept_[0], 1 / (C * total), weights, loss
+    )[0]
+    assert clf.objective_ == pytest.approx(value, rel=1e-11)
+    assert clf.objective_ >= best * (1 - 1e-8)
+    assert clf.objective_ / (1 + clf.suboptimality_) <= best * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("loss", list(HINGES))
+def test_optimum_is_that_of_a_conic_solver(loss, C, fit_intercept):
+    X, y = make_data()
+    best, w = optimum(X, y, C, loss, fit_intercept=fit_intercept)
+    options = {"solver": "dual_coordinate", "fit_intercept": fit_intercept, "max_iter": 20000}
+    clf = UncertainSVC(C=C, loss=loss, tol=1e-8, **options).fit(X, y)
+    assert clf.suboptimality_ <= 1e-8
+    assert_certified(clf, X, y, best, C, loss)
+    distance = np.linalg.norm(clf.coef_[0] - w)
+    assert distance <= 2 * np.sqrt(2 * 2e-8 * best * C * len(y))  # strongly convex in w
+    dense = UncertainSVC(C=C, loss=loss, tol=1e-8, **options).fit(X.toarray(), y)
+    assert dense.objective_ == pytest.approx(clf.objective_, rel=2e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("max_iter", [1, 3, 10, 5000])
+def test_certificate_is_true_wherever_the_run_ends_with_a_rare_class_and_weights(seed, max_iter):
+    X, y = make_data(seed=seed, share=0.05 if seed % 2 else 0.5)
+    rng = np.random.default_rng(seed)
+    weights = rng.lognormal(0.0, 2.0, len(y)) * (rng.uniform(size=len(y)) < 0.8)
+    weights[[np.argmax(y), np.argmin(y)]] = 1.0
+    C = 10.0 ** (seed - 3)
+    best, _ = optimum(X, y, C, weights=weights)
+    clf = UncertainSVC(C=C, loss="hinge", tol=1e-9, max_iter=max_iter, solver="dual_coordinate")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.fit(X, y, sample_weight=weights)
+    if max_iter <= 10 and clf.suboptimality_ > 1e-9:
+        assert clf.n_iter_ == max_iter
+        assert (
+            clf.status_
+            == "the allowed number of iterations ended before the tolerance was certified"
+        )
+    if max_iter > 10 and C <= 1:
+        assert clf.suboptimality_ <= 1e-9
+    assert_certified(clf, X, y, best, C, weights=weights)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 10.0])
+def test_optimum_without_intercept_is_that_of_liblinear(C):
+    X, y = make_data(600, 200, stored=20, seed=8)
+    rival = LinearSVC(C=C, loss="hinge", fit_intercept=False, tol=1e-8, max_iter=10**6).fit(X, y)
+    clf = UncertainSVC(C=C, loss="hinge", fit_intercept=False, tol=1e-9, solver="dual_coordinate")
+    clf.set_params(max_iter=10**5).fit(X, y)
+    np.testing.assert_allclose(
+        clf.coef_, rival.coef_, rtol=0, atol=2 * np.sqrt(2e-9 * clf.objective_ * C * len(y))
+    )
+
+
+@pytest.mark.parametrize("C", [1e4, 1e8])
+@pytest.mark.parametrize("kind", ["overlap", "separable"])
+def test_certificate_is_true_and_the_default_converges_where_steps_in_the_dual_are_slow(C, kind):
+    X, y = make_data(60, 20, seed=3)
+    if kind == "separable":
+        X, y = X[:15], y[:15]
+    best, _ = optimum(X, y, C)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        slow = UncertainSVC(C=C, loss="hinge", solver="dual_coordinate").fit(X, y)
+    assert_certified(slow, X, y, best, C)
+    clf = UncertainSVC(C=C, loss="hinge").fit(X, y)
+    assert clf.suboptimality_ <= 1e-6
+    assert_certified(clf, X, y, best, C)
+
+
+def test_sparse_certain_examples_are_solved_so_by_default():
+    X, y = make_data(2000, 400, stored=20, seed=9)
+    one = UncertainSVC(loss="hinge", tol=1e-6).fit(X, y)
+    other = UncertainSVC(loss="hinge", tol=1e-6, solver="dual_coordinate").fit(X, y)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert one.suboptimality_ <= 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:the objective.* is least at w = 0")
+def test_bits_do_not_depend_on_threads_and_classes_are_as_they_are_alone():
+    X, _ = make_data(800, 60, stored=10, seed=10)
+    rng = np.random.default_rng(10)
+    y = np.argmax(X @ rng.normal(size=(60, 11)), axis=1)  # more than are solved side by side
+    options = {"loss": "hinge", "C": 0.03, "tol": 1e-5, "solver": "dual_coordinate"}
+    one, two, four = (UncertainSVC(n_threads=n, **options).fit(X, y) for n in (1, 2, 4))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.coef_, four.coef_)
+    np.testing.assert_array_equal(one.intercept_, four.intercept_)
+    assert one.n_iter_ == two.n_iter_ == four.n_iter_
+    for k in (0, 10):
+        alone = UncertainSVC(**options).fit(X, y == k)
+        np.testing.assert_array_equal(alone.coef_[0], one.coef_[k])
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_regression_without_errors_is_the_same_with_both_solvers(loss):
+    X, _ = make_data(seed=11)
+    rng = np.random.default_rng(11)
+    values = 3.0 + X @ rng.normal(size=X.shape[1]) + 0.2 * rng.normal(size=X.shape[0])
+    options = {"loss": loss, "C": 0.1, "tol": 1e-7, "max_iter": 20000}
+    one = UncertainSVR(solver="dual_coordinate", **options).fit(X, values)
+    other = UncertainSVR(solver="auto", **options).fit(X.toarray(), values)
+    assert one.objective_ == pytest.approx(other.objective_, rel=2e-7)
+
+
+def test_features_far_from_the_origin_are_seen_from_their_centre():
+    X, y = make_data(seed=12)
+    far = X.toarray()
+    far[:, 0] += 1e7
+    options = {"loss": "hinge", "tol": 1e-6, "solver": "dual_coordinate", "max_iter": 5000}
+    near = UncertainSVC(**options).fit(X, y)
+    for data in (far, sparse.csr_array(far)):
+        clf = UncertainSVC(**options).fit(data, y)
+        assert clf.suboptimality_ <= 1e-6
+        assert clf.objective_ == pytest.approx(near.objective_, rel=2e-6)
+
+
+def test_progress_is_reported_and_gets_better():
+    X, y = make_data(1000, 100, seed=13)
+    objective = _core.Objective(
+        Gaussians(X).core_view(), y.astype(np.int16), 1, None, 1e-4, loss="hinge"
+    )
+    seen = []
+    result = _core.minimize(
+        objective,
+        coef=np.zeros((1, 100)),
+        intercept=np.zeros(1),
+        tolerance=1e-8,
+        report=lambda *at: seen.append(at),
+        method="dual_coordinate",
+    )
+    passes, values, gaps = map(np.array, zip(*seen, strict=True))
+    assert len(seen) >= 2
+    assert (np.diff(passes) > 0).all()
+    assert passes[-1] == result["epochs"]
+    assert (np.diff(values) <= 0).all()
+    assert (np.diff(gaps) <= 0).all()
+
+
+def test_what_it_does_not_know_is_refused_with_what_to_use_instead():
+    X, y = make_data()
+    points = X.toarray()
+    clf = UncertainSVC(solver="dual_coordinate")
+    with pytest.raises(ValueError, match="objective has uncertain examples, but the dual coord"):
+        clf.fit(X, y, X_std=np.where(np.arange(len(y)) == 7, 0.1, 0.0)[:, None] * np.ones(30))
+    with pytest.raises(ValueError, match="loss is 'expected_logistic', whose dual the dual coord"):
+        clf.set_params(loss="expected_logistic").fit(points, y)
+    with pytest.raises(ValueError, match="loss is 'best_case', which is not convex"):
+        clf.set_params(loss="best_case").fit(points, y)
