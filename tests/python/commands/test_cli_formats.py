@@ -14,6 +14,7 @@ import astropy.units as u
 import numpy as np
 import pytest
 from astropy.table import MaskedColumn, QTable, Table
+from commands.running import run, summary
 
 from halosvm import Gaussians, UncertainSVC, load_model, reference
 from halosvm.commands.cli import main
@@ -22,14 +23,6 @@ from halosvm.files.tables.table import read_table
 
 DATA = Path(__file__).parents[1] / "data"
 TOY = DATA / "toy_svmgsu"
-
-
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 @pytest.mark.parametrize("kind", ["diag", "iso"])
@@ -42,7 +35,7 @@ def test_public_example_is_trained_to_a_millionth_of_its_optimum(tmp_path, capsy
     options = ["--lambda", 0.001, "--scale", "none", "--folds", 0, "--output", model]
     status, out, err = run(capsys, "train", TOY / "mean.dat.gz", *labels, *errors, *options)
     assert (status, err) == (0, "")
-    lines = {line[:15].strip(): line[15:] for line in out.splitlines()}
+    lines = summary(out)
     objective = float(lines["objective"])
     loaded = load_model(model)
     if kind == "diag":

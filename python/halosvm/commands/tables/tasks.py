@@ -33,7 +33,7 @@ class Task:
     y : ndarray of shape (n_samples,)
         Labels or values.
     fit_params : dict
-        What `fit` of the machine takes besides.
+        What `fit` takes besides: weights, and of a regression the errors of the values.
     summary : dict of str to str
         What the table says of labels or values.
     largest : int
@@ -77,7 +77,7 @@ def classification(table: Table, column: str | None) -> Task:
         raise TableError(f"{table.path}: {where} holds one class only: {table.labels[0]!r}")
     return Task(
         parse_labels(table.labels),
-        {},
+        _weights(table),
         {"classes": ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))},
         min(counts.values()),
         "a class has one row",
@@ -98,7 +98,7 @@ def regression(table: Table, machine: Any) -> Task:
     errors = "no error column" if std is None else "with an error column"
     task = Task(
         y,
-        {} if std is None else {"y_std": std},
+        _weights(table) | ({} if std is None else {"y_std": std}),
         {"values": f"{y.min():g} to {y.max():g}, {errors}"},
         len(y) // 2,  # R^2 needs two rows
         "1 row" if len(y) == 1 else f"{len(y)} rows",
@@ -111,6 +111,11 @@ def regression(table: Table, machine: Any) -> Task:
         return task
     # R^2 would favour the mean where another quantile is asked for
     scoring = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=machine.quantile)
+    scoring.set_score_request(sample_weight=True)
     return replace(
         task, measure="pinball loss", told=lambda score: f"{-score:.6g}", scoring=scoring
     )
+
+
+def _weights(table: Table) -> dict[str, npt.NDArray[np.float64]]:
+    return {} if table.weights is None else {"sample_weight": table.weights}

@@ -54,12 +54,17 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     return data
 
 
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """Return the ending of a name, before that of a compression."""
+    name = PurePath(path)
+    if name.suffix.lower() in COMPRESSIONS:
+        name = name.with_suffix("")
+    return name.suffix.lower()
+
+
 def format_of(path: str | os.PathLike[str]) -> str | None:
     """Return the format that the ending of a name stands for, None for none."""
-    name = PurePath(path)
-    while name.suffix.lower() in COMPRESSIONS:
-        name = name.with_suffix("")
-    return _BY_SUFFIX.get(name.suffix.lower())
+    return _BY_SUFFIX.get(ending_of(path))
 
 
 def format_by_content(data: bytes) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BY_PYARROW = ("parquet", "feather")
 BY_ASTROPY = ("fits", "ecsv", "votable")
+WITH_COLUMNS = ("csv", *BY_PYARROW, *BY_ASTROPY)
 _NAMES = {
     "parquet": "Parquet",
     "feather": "Feather",
