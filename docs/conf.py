@@ -88,6 +88,7 @@ sphinx_gallery_conf = {
 }
 
 _LOG = logging.getLogger(__name__)
+_DIGITS = re.compile(r"(\\[dt]?frac) *(\d)(\d)")
 _BAR = re.compile(r"<mo[^>]*>\|</mo>")
 # What scikit-learn gives to every estimator is documented there.
 _OF_SKLEARN = re.compile(r"set_\w+_request|set_output|get_metadata_routing")
@@ -155,8 +156,10 @@ def resolve_short_name(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
 def write_formula(writer: Any, node: nodes.Element) -> None:
     """Write a formula as MathML, which browsers draw without a script and a network."""
     block = isinstance(node, nodes.math_block)
+    # to TeX the arguments of \frac12 are its digits, to docutils the first is 12
+    source = _DIGITS.sub(r"\1{\2}{\3}", node.astext())
     try:
-        formula = latex2mathml.tex2mathml(node.astext(), as_block=block)
+        formula = latex2mathml.tex2mathml(source, as_block=block)
     except MathError as error:
         formula = ""
         _LOG.warning("%s: %s", error, node.astext(), location=node)
