@@ -10,7 +10,6 @@ import pytest
 from commands.running import run
 
 from halosvm import UncertainSVC, load_model, save_model
-from halosvm.files.tables import writing
 from halosvm.files.tables.table import OWN, read_table
 from halosvm.files.tables.typed import WITH_COLUMNS
 
@@ -166,7 +165,7 @@ def test_model_file_under_a_name_of_compressed_ones_is_refused(tmp_path, capsys)
 def test_package_that_an_output_needs_is_missed_before_any_work(
     tmp_path, capsys, monkeypatch, form, package
 ):
-    monkeypatch.setattr(writing, "find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, package, None)
     path = tmp_path / f"out.{form}"
     for command in (["convert", "absent.csv", path], ["predict", "a", "b", "--output", path]):
         status, _, err = run(capsys, *command)
@@ -200,3 +199,13 @@ def test_text_that_fits_has_no_letters_for_is_refused(tmp_path, capsys, text, st
     assert status == 1
     assert f"FITS holds printable ASCII text alone, not {strange!r}; write ecsv, votable" in err
     assert not path.exists()
+
+
+def test_package_that_is_there_and_broken_is_told_with_the_reason(tmp_path, capsys, monkeypatch):
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('it wants another NumPy')")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    status, _, err = run(capsys, "convert", "absent.csv", tmp_path / "t.parquet")
+    assert status == 1
+    assert "needs pyarrow, which cannot be imported: it wants another NumPy" in err

@@ -9,6 +9,8 @@ import os
 import re
 import sys
 import zlib
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -80,16 +82,20 @@ def format_by_content(data: bytes) -> str:
     return "csv"
 
 
-def missing_package(name: str, use: str) -> TableError:
-    """Return the error of a package that is not there."""
-    return TableError(f"{use} needs {name}: pip install 'halosvm[io]'")
+def require_package(name: str, use: str) -> None:
+    """Raise TableError unless a package can be imported, with the reason where it is there."""
+    try:
+        import_module(name)
+    except ImportError as error:
+        if find_spec(name) is None:
+            raise TableError(f"{use} needs {name}: pip install 'halosvm[io]'") from error
+        raise TableError(f"{use} needs {name}, which cannot be imported: {error}") from error
 
 
 def _unzstd(data: bytes) -> bytes:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise missing_package("pyarrow", "zstd compression") from error
+    require_package("pyarrow", "zstd compression")
+    import pyarrow as pa
+
     source = pa.BufferReader(data)
     with pa.input_stream(source, compression="zstd") as stream:
         unpacked: bytes = stream.read()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm.files.tables.opening import missing_package
+from halosvm.files.tables.opening import require_package
 from halosvm.files.tables.trouble import TableError, as_option
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BY_PYARROW = ("parquet", "feather")
 BY_ASTROPY = ("fits", "ecsv", "votable")
+PACKAGES = dict.fromkeys(BY_PYARROW, "pyarrow") | dict.fromkeys(BY_ASTROPY, "astropy")
 WITH_COLUMNS = ("csv", *BY_PYARROW, *BY_ASTROPY)
 _NAMES = {
     "parquet": "Parquet",
@@ -51,13 +52,11 @@ class TypedColumns:
         self.path = path
         self.notes: list[str] = []
         load = _load_arrow if form in BY_PYARROW else _load_astropy
+        require_package(PACKAGES[form], f"{_NAMES[form]} ({path})")
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 self._columns, n_rows = load(data, form)
-        except ImportError as error:
-            package = "pyarrow" if form in BY_PYARROW else "astropy"
-            raise missing_package(package, f"{_NAMES[form]} ({path})") from error
         # what a damaged file makes of the readers is of all kinds
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__

@@ -11,7 +11,6 @@ import gzip
 import io
 import lzma
 import warnings
-from importlib.util import find_spec
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,9 @@ from halosvm.files.atomic import require_writable, write_bytes
 from halosvm.files.tables.cells import name_and_unit
 from halosvm.files.tables.documents import MEANS_ALONE, DocumentFiles, documents_text
 from halosvm.files.tables.labels import parse_labels
-from halosvm.files.tables.opening import FORMATS, ending_of, format_of, missing_package
+from halosvm.files.tables.opening import FORMATS, ending_of, format_of, require_package
 from halosvm.files.tables.trouble import TableError
-from halosvm.files.tables.typed import BY_ASTROPY, BY_PYARROW, WITH_COLUMNS
+from halosvm.files.tables.typed import PACKAGES, WITH_COLUMNS
 from halosvm.gaussians.covariance_kinds import storage_of
 
 if TYPE_CHECKING:
@@ -48,12 +47,10 @@ def output_format(path: str | os.PathLike[str], given: str | None, default: str 
 
 def require_table(path: str | os.PathLike[str], form: str) -> None:
     """Raise before the work unless a table of a format can be written under a name."""
-    needed = {"pyarrow": form in BY_PYARROW, "astropy": form in BY_ASTROPY}
-    for package, use in needed.items():
-        if use and find_spec(package) is None:
-            raise missing_package(package, f"writing {form}")
-    if PurePath(path).suffix.lower() == ".zst" and find_spec("pyarrow") is None:
-        raise missing_package("pyarrow", "zstd compression")
+    if form in PACKAGES:
+        require_package(PACKAGES[form], f"writing {form}")
+    if PurePath(path).suffix.lower() == ".zst":
+        require_package("pyarrow", "zstd compression")
     require_writable(path)
 
 
@@ -73,12 +70,9 @@ def write_columns(
     if form not in WITH_COLUMNS:
         raise ValueError(f"{form} has no columns with names; use one of {', '.join(WITH_COLUMNS)}")
     writers = {"csv": _as_csv, "parquet": _as_arrow, "feather": _as_arrow}
-    try:
-        content = writers.get(form, _as_astropy)(columns, path, form)
-    except ImportError as error:
-        package = "pyarrow" if form in BY_PYARROW else "astropy"
-        raise missing_package(package, f"writing {form}") from error
-    write_bytes(path, _compressed(content, path))
+    if form in PACKAGES:
+        require_package(PACKAGES[form], f"writing {form}")
+    write_bytes(path, _compressed(writers.get(form, _as_astropy)(columns, path, form), path))
 
 
 def write_table(
@@ -271,10 +265,9 @@ def _compressed(content: bytes, path: str | os.PathLike[str]) -> bytes:
     if suffix == ".xz":
         return lzma.compress(content)
     if suffix == ".zst":
-        try:
-            import pyarrow as pa
-        except ImportError as error:
-            raise missing_package("pyarrow", "zstd compression") from error
+        require_package("pyarrow", "zstd compression")
+        import pyarrow as pa
+
         packed: bytes = pa.compress(content, codec="zstd", asbytes=True)
         return packed
     return content
