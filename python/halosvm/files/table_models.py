@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.files.model_file import ModelFileError, load_with_table, save_with_table
@@ -66,6 +67,16 @@ def population_of(model: Any) -> EmpiricalBayes | None:
         return population_of(model.estimator_)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     return next((step for step in steps if isinstance(step, EmpiricalBayes)), None)
+
+
+def as_taken(model: Any, X: Gaussians) -> Gaussians:
+    """Return examples with means in full where one of the steps of a model takes no sparse ones."""
+    if isinstance(model, UncertainCalibratedClassifier):
+        return as_taken(model.estimator_, X)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    if not X.is_sparse or all(get_tags(step).input_tags.sparse for step in steps):
+        return X
+    return X.replaced(mean=X.mean.toarray())
 
 
 def as_the_machine_sees(model: Any, X: Gaussians) -> Gaussians:

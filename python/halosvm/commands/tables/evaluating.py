@@ -20,7 +20,7 @@ from sklearn.metrics import (
 from halosvm.commands.tables.predicting import require_population
 from halosvm.commands.tables.reading import read
 from halosvm.display.reliability import ReliabilityDisplay
-from halosvm.files.table_models import as_the_machine_sees, load, machine_of
+from halosvm.files.table_models import as_taken, as_the_machine_sees, load, machine_of
 from halosvm.files.tables.labels import code_of, codes_by_cell
 from halosvm.files.tables.trouble import TableError, listing
 
@@ -53,10 +53,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
         trained=trained,
     )
     w = np.ones(len(table.lines)) if table.weights is None else table.weights
+    X = as_taken(model, table.examples)
     if values:
-        lines = _errors(machine, table.values, as_the_machine_sees(model, table.examples), w)
+        lines = _errors(machine, table.values, as_the_machine_sees(model, X), w)
     else:
-        lines = _hits(model, _class_codes(machine, table), table.examples, w, arguments.at)
+        lines = _hits(model, _class_codes(machine, table), X, w, arguments.at)
     if table.weights is not None:
         column = arguments.weight or trained.weight
         print(f"weights      of column {column!r}, in all but counts of rows and calibration")

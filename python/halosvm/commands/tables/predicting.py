@@ -8,6 +8,7 @@ from sklearn.base import is_regressor
 
 from halosvm.commands.tables.reading import CommandError, read, tell
 from halosvm.files.table_models import (
+    as_taken,
     as_the_machine_sees,
     load,
     machine_of,
@@ -38,7 +39,9 @@ def predict(arguments: argparse.Namespace) -> None:
     require_population(arguments, model)
     table = read(arguments, model_features=names, trained=trained)
     columns = dict(table.kept)
-    predicted = (_values if is_regressor(machine_of(model)) else _decisions)(model, table.examples)
+    predicted = (_values if is_regressor(machine_of(model)) else _decisions)(
+        model, as_taken(model, table.examples)
+    )
     for name in set(columns) & set(predicted):
         raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
     write_columns(columns | predicted, output, form)

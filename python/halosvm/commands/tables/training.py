@@ -19,6 +19,7 @@ from halosvm.files.atomic import require_writable
 from halosvm.files.model_file import refuse_compressed
 from halosvm.files.table_models import (
     Trained,
+    as_taken,
     in_table_units,
     machine_of,
     meaning_of_errors,
@@ -60,6 +61,7 @@ def train(arguments: argparse.Namespace) -> None:
         task = classification(table, arguments.label) if classes else regression(table, machine)
         X = table.examples
         pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
+        X = as_taken(pipeline, X)
         fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
     model = in_table_units(fitted, table.features)
     trained = Trained(arguments.label, table.target_unit, table.roles, arguments.weight)
