@@ -111,7 +111,6 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
     sub.add_argument(
         "--at",
         type=_ranks,
-        default=RANKS,
         metavar="K,...",
         help="numbers of first rows to give precision and recall of "
         f"(default: {','.join(map(str, RANKS))})",

@@ -235,3 +235,15 @@ def test_kind_of_covariances_needs_covariances(tmp_path, capsys):
     status, _, err = run(capsys, "convert", path, tmp_path / "m.csv", "--covariances-are", "full")
     assert status == 2
     assert "--covariances-are is of use only with --covariances" in err
+
+
+@pytest.mark.parametrize("how", [("--label", "kind"), ("--label", "x", "--task", "regression")])
+def test_ranks_need_two_classes(tmp_path, capsys, how):
+    path, model = table(tmp_path, "x,z,kind\n1,1,a\n2,3,b\n3,2,c\n4,4,a\n"), tmp_path / "m.json"
+    drop = ("--drop", "kind") if "--task" in how else ()
+    status, _, err = run(capsys, "train", path, *how, *drop, "--C", 1, "--output", model)
+    assert status == 0, err
+    assert run(capsys, "evaluate", model, path)[0] == 0
+    status, out, err = run(capsys, "evaluate", model, path, "--at", "2")
+    assert (status, out) == (2, "")
+    assert "--at is of use only with a model of two classes" in err

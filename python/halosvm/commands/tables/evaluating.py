@@ -18,7 +18,7 @@ from sklearn.metrics import (
 )
 
 from halosvm.commands.tables.predicting import require_population
-from halosvm.commands.tables.reading import read
+from halosvm.commands.tables.reading import CommandError, read
 from halosvm.display.reliability import ReliabilityDisplay
 from halosvm.files.table_models import as_taken, as_the_machine_sees, load, machine_of
 from halosvm.files.tables.labels import code_of, codes_by_cell
@@ -44,6 +44,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
     require_population(arguments, model)
     machine = machine_of(model)
     values = is_regressor(machine)
+    if arguments.at is not None and (values or len(machine.classes_) != 2):
+        raise CommandError("--at is of use only with a model of two classes")
     table = read(
         arguments,
         labelled=not values,
@@ -57,7 +59,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     if values:
         lines = _errors(machine, table.values, as_the_machine_sees(model, X), w)
     else:
-        lines = _hits(model, _class_codes(machine, table), X, w, arguments.at)
+        lines = _hits(model, _class_codes(machine, table), X, w, arguments.at or RANKS)
     if table.weights is not None:
         column = arguments.weight or trained.weight
         print(f"weights      of column {column!r}, in all but counts of rows and calibration")
