@@ -118,7 +118,6 @@ def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) 
     for _, step in (*steps, ("machine", machine)):
         taken = [each for each in ("sample_weight", "y_std") if has_fit_parameter(step, each)]
         step.set_fit_request(**dict.fromkeys(taken, True))
-    machine.set_score_request(sample_weight=True)
     return Pipeline([*steps, ("machine", machine)])
 
 

@@ -124,7 +124,13 @@ def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
         missing = series.isna().to_numpy(dtype=bool)
         if pd.api.types.is_numeric_dtype(series.dtype):
             whole = not missing.any()
-            plain = series.to_numpy() if whole else series.to_numpy(dtype=np.float64, na_value=0.0)
+            # of whole nullable columns older versions of pandas make objects
+            own = getattr(series.dtype, "numpy_dtype", series.dtype)
+            plain = (
+                series.to_numpy(dtype=own)
+                if whole
+                else series.to_numpy(dtype=np.float64, na_value=0.0)
+            )
             values = np.asarray(plain)
         else:
             values = series.to_numpy(dtype=object)
