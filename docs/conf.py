@@ -5,15 +5,20 @@
 needs the package with its extra `docs`, Doxygen for the C++ reference, and no network.
 """
 
+import itertools
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
+from docutils import nodes
+from docutils.utils.math import MathError, latex2mathml
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.util import logging
 
 import halosvm
 
@@ -31,13 +36,13 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_templates", "gallery/*.ipynb", "gallery/*.py", "figures"]
 templates_path = ["_templates"]
 root_doc = "index"
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"halosvm {version}"
 html_static_path = ["_static"]
@@ -82,6 +87,9 @@ sphinx_gallery_conf = {
     "doc_module": ("halosvm",),
 }
 
+_LOG = logging.getLogger(__name__)
+_DIGITS = re.compile(r"(\\[dt]?frac) *(\d)(\d)")
+_BAR = re.compile(r"<mo[^>]*>\|</mo>")
 # What scikit-learn gives to every estimator is documented there.
 _OF_SKLEARN = re.compile(r"set_\w+_request|set_output|get_metadata_routing")
 # In docstrings bars are absolute values, but for these, in which they need no escape.
@@ -108,6 +116,14 @@ def run_doxygen(_: Sphinx) -> None:
     )
     if done.returncode:
         raise ExtensionError(done.stderr)
+    for path in (DOXYGEN / "xml").glob("*.xml"):
+        tree = ET.parse(path)
+        for compound in tree.iter("compounddef"):
+            # breathe has no way to leave these out of the page of a file
+            for section in compound.findall("sectiondef"):
+                if section.get("kind", "").startswith("private-"):
+                    compound.remove(section)
+        tree.write(path, encoding="utf-8", xml_declaration=True)
 
 
 def skip_inherited(*arguments: Any) -> bool:
@@ -137,8 +153,27 @@ def resolve_short_name(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
     return domain.resolve_xref(env, page, app.builder, "obj", f"halosvm.{name}", node, content)
 
 
+def write_formula(writer: Any, node: nodes.Element) -> None:
+    """Write a formula as MathML, which browsers draw without a script and a network."""
+    block = isinstance(node, nodes.math_block)
+    # to TeX the arguments of \frac12 are its digits, to docutils the first is 12
+    source = _DIGITS.sub(r"\1{\2}{\3}", node.astext())
+    try:
+        formula = latex2mathml.tex2mathml(source, as_block=block)
+    except MathError as error:
+        formula = ""
+        _LOG.warning("%s: %s", error, node.astext(), location=node)
+    # bars around something are told apart from one between two things by their forms
+    if len(_BAR.findall(formula)) % 2 == 0:
+        forms = itertools.cycle(("prefix", "postfix"))
+        formula = _BAR.sub(lambda _: f'<mo form="{next(forms)}" stretchy="false">|</mo>', formula)
+    writer.body.append(f'<div class="math">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Connect them."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("builder-inited", run_doxygen)
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape_bars, priority=400)

@@ -19,12 +19,18 @@ import numpy as np
 from halosvm import UncertainSVC, reference
 
 m = np.linspace(-3, 3, 201)
-shown = ("hinge", "expected_hinge", "worst_case", "best_case", "expected_logistic")
+colours = {
+    "hinge": "black",
+    "expected_hinge": "C3",
+    "worst_case": "C2",
+    "best_case": "C4",
+    "expected_logistic": "C5",
+}
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 for ax, s in zip(axes, (0.0, 1.0), strict=True):
-    for name in shown:
+    for name, colour in colours.items():
         value, *_ = reference.LOSSES[name](m, np.full_like(m, s))
-        ax.plot(m, value, label=name)
+        ax.plot(m, value, color=colour, label=name)
     ax.set(title=f"s = {s:g}", xlabel="margin deficit m", ylim=(0, 4))
 axes[0].set_ylabel("loss")
 axes[0].legend()
@@ -51,12 +57,10 @@ for label in (0, 1):
     rows = y == label
     ax.errorbar(*x[rows].T, xerr=std[rows, 0], yerr=std[rows, 1], fmt="o", ms=4, elinewidth=0.7)
 height = np.array([-3.0, 3.0])
-for loss, colour in zip(
-    ("hinge", "expected_hinge", "worst_case", "best_case"), "krgm", strict=True
-):
+for loss in ("hinge", "expected_hinge", "worst_case", "best_case"):
     clf = UncertainSVC(C=10.0, loss=loss).fit(x, y, X_std=std)
     (w,), (b,) = clf.coef_, clf.intercept_
-    ax.plot(-(w[1] * height + b) / w[0], height, colour, label=loss)
+    ax.plot(-(w[1] * height + b) / w[0], height, color=colours[loss], label=loss)
     print(f"{loss:15}  w = {w.round(2)}  b = {b:.2f}")
 ax.set(xlim=(-3.2, 3.2), ylim=(-1.8, 2.6), xlabel="feature 1", ylabel="feature 2")
 ax.legend(loc="lower left")

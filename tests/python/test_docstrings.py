@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 
 import pytest
 
@@ -23,3 +24,14 @@ def test_examples_print_what_they_say(name):
 
 def test_examples_are_found():
     assert doctest.testmod(importlib.import_module("halosvm.linear.svc")).attempted > 0
+
+
+@pytest.mark.parametrize("name", ["halosvm", "halosvm.reference", "halosvm.uncertainty"])
+def test_first_sentences_hold_no_full_stop_that_would_end_them(name):
+    """Tables of the reference show them up to the first full stop before a blank."""
+    module = importlib.import_module(name)
+    public = [getattr(module, each) for each in module.__all__]
+    firsts = [(each.__doc__ or "").split("\n\n")[0] for each in public if callable(each)]
+    assert len(firsts) > 5
+    cut = re.compile(r"\b(eqs?|sec|fig|no|cf|resp)\. ", re.IGNORECASE)
+    assert [first for first in firsts if cut.search(first)] == []

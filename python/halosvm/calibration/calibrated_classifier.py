@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -309,8 +310,11 @@ def _given(model: Any, data: Any) -> Any:
 
 
 def _routed(estimator: Any, weighted: dict[str, Array]) -> dict[str, Array]:
-    """Return the weights under the name that a pipeline has for those of its last step."""
-    if not isinstance(estimator, Pipeline):
+    """Return the weights under the name that a pipeline has for those of its last step.
+
+    Under scikit-learn's routing its steps ask for them by themselves.
+    """
+    if not isinstance(estimator, Pipeline) or get_config()["enable_metadata_routing"]:
         return weighted
     return {f"{estimator.steps[-1][0]}__{name}": each for name, each in weighted.items()}
 

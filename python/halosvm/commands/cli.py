@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from halosvm.commands.options import make_parser
 from halosvm.commands.tables.reading import CommandError
 from halosvm.core.config import show_config
+from halosvm.files.atomic import require_writable
 from halosvm.files.tables.trouble import ChoiceError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             _tell_warnings(arguments.command)
+            require_writable("-")
             arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:

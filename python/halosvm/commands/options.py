@@ -58,7 +58,8 @@ examples:
 examples:
   halosvm convert stars.vot stars.parquet --label type --drop name
   halosvm convert mean.dat toy.npz --labels labels.dat --covariances cov.dat
-  halosvm convert heart_scale heart.csv --format svmlight""",
+  halosvm convert heart_scale heart.csv --format svmlight
+  halosvm convert t.csv mean.dat --label y --to-labels labels.dat --to-covariances cov.dat""",
 }
 
 
@@ -106,10 +107,10 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
     sub.add_argument("model", help="file that train wrote")
     _add_table(sub)
     _add_label(sub)
+    _add_weight(sub, "that of the training where it is there")
     sub.add_argument(
         "--at",
         type=_ranks,
-        default=RANKS,
         metavar="K,...",
         help="numbers of first rows to give precision and recall of "
         f"(default: {','.join(map(str, RANKS))})",
@@ -122,6 +123,10 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
     _add_columns(sub, features=True)
     sub.add_argument("--task", choices=["classification", "regression"], default="classification")
     _add_to(sub)
+    sub.add_argument("--to-labels", metavar="FILE", help="labels of SVM-GSU's three files")
+    sub.add_argument(
+        "--to-covariances", metavar="FILE", help="covariances of SVM-GSU's three files"
+    )
     return parser
 
 
@@ -266,14 +271,15 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_label(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--label",
-        "--target",
-        metavar="COLUMN",
-        help="the column of the classes or, of a regression, of the values; their errors are in a "
-        "column named as for features",
-    )
+    text = "the column of the classes or, of a regression, of the values; their errors are in a "
+    text += "column named as for features"
+    parser.add_argument("--label", "--target", metavar="COLUMN", help=text)
     parser.add_argument("--labels", metavar="FILE", help="labels of SVM-GSU's three files")
+
+
+def _add_weight(parser: argparse.ArgumentParser, default: str) -> None:
+    text = f"the column of how much each row counts, never a feature (default: {default})"
+    parser.add_argument("--weight", metavar="COLUMN", help=text)
 
 
 def _add_columns(parser: argparse.ArgumentParser, *, features: bool) -> None:
@@ -299,6 +305,7 @@ def _add_output(parser: argparse.ArgumentParser, default: str | None, text: str)
 def _add_train(sub: argparse.ArgumentParser) -> None:
     _add_table(sub)
     _add_label(sub)
+    _add_weight(sub, "all count alike")
     sub.add_argument(
         "--task",
         choices=["classification", "regression"],

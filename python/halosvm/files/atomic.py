@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import secrets
+import stat
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
@@ -16,16 +23,30 @@ def require_writable(path: str | os.PathLike[str]) -> None:
     path : path-like
         A file, or - for standard output.
     """
-    if str(path) == "-":
-        return
-    target = Path(os.path.realpath(path))
-    folder = target.parent
-    if target.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder")
-    if not folder.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {folder}")
-    if not os.access(target if target.exists() else folder, os.W_OK):
-        raise PermissionError(f"cannot write {path}: permission denied")
+    with _told(path):
+        if str(path) == "-":
+            # a stand-in for standard output has no descriptor
+            with contextlib.suppress(io.UnsupportedOperation, AttributeError):
+                _require_room(sys.stdout.fileno())
+            return
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise IsADirectoryError(f"cannot write {path}: it is a folder")
+        if _is_special(path):
+            # to open a named pipe would wait for its reader
+            if stat.S_ISCHR(Path(path).stat().st_mode):
+                descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
+                try:
+                    _require_room(descriptor)
+                finally:
+                    os.close(descriptor)
+            return
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"cannot write {path}: there is no folder {target.parent}")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(f"cannot write {path}: permission denied")
+        # permissions do not tell of all folders that take no file, nor of full devices
+        _write(_beside(target), b"\n").unlink()
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
@@ -34,22 +55,60 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     An interrupted or failed call leaves an earlier file as it was. What is no regular file, such as
     a pipe, is written as it is.
     """
-    if str(path) == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-        return
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        target.write_bytes(content)
-        return
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    with _told(path):
+        if str(path) == "-":
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+        elif _is_special(path):
+            Path(path).write_bytes(content)
+        else:
+            target = Path(os.path.realpath(path))
+            beside = _write(_beside(target), content)
+            try:
+                beside.replace(target)
+            except BaseException:
+                beside.unlink(missing_ok=True)
+                raise
+
+
+def _is_special(path: str | os.PathLike[str]) -> bool:
+    """Tell pipes and devices, of which /dev/stdout may have no real path."""
+    return Path(path).exists() and not Path(path).is_file()
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{secrets.token_hex(8)}.tmp")
+
+
+def _write(path: Path, content: bytes) -> Path:
+    """Write a new file, or leave none."""
     try:
-        with beside.open("xb") as file:
+        with path.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
+    return path
+
+
+def _require_room(descriptor: int) -> None:
+    """Raise OSError where a device is full, which a write of nothing tells."""
+    os.write(descriptor, b"")
+
+
+@contextlib.contextmanager
+def _told(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors of the system name the output, and not a file beside it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        name = "standard output" if str(path) == "-" else path
+        reason = error.strerror or str(error)
+        raise type(error)(f"cannot write {name}: {reason[:1].lower()}{reason[1:]}") from error

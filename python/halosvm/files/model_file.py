@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from halosvm.checks.parameters import require_choice
@@ -18,6 +18,7 @@ from halosvm.files.json_tree import Node, parse, written
 from halosvm.files.records import estimator_from, record_of
 from halosvm.files.saved_estimators import LINEAR
 from halosvm.files.svmgsu_file import HEADER, svmgsu_model, svmgsu_text
+from halosvm.files.tables.opening import COMPRESSIONS
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
@@ -33,6 +34,8 @@ WITH_POPULATION = 2  # is read alone
 ANY_ESTIMATOR = 3
 
 FORMATS = ("halosvm", "svm-gsu")
+
+_AROUND = ("format", "format_version", "table")  # what stands beside the record
 
 
 class ModelFileError(ValueError):
@@ -63,7 +66,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
         When `estimator` is none of these, or one of its parameters or classes is of a type that
         a file of data cannot hold, as a kernel that is a function.
     ValueError
-        When a coefficient is not finite, or the features have units.
+        When a coefficient is not finite, the features have units, or the ending of `path` is one of
+        compressed files.
     sklearn.exceptions.NotFittedError
     OSError
         When the file cannot be written.
@@ -81,10 +85,18 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
     goes on with the same bits after `partial_fit` was loaded.
     """
     require_choice(format, "format", FORMATS)
+    refuse_compressed(path)
     if format == "svm-gsu":
         write_bytes(path, svmgsu_text(estimator).encode())
     else:
         save_with_table(estimator, path, None)
+
+
+def refuse_compressed(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError for the name of a compressed file, which no model file is."""
+    suffix = PurePath(path).suffix
+    if suffix.lower() in COMPRESSIONS:
+        raise ValueError(f"cannot write {path}: model files are not compressed; leave {suffix} out")
 
 
 def save_with_table(
@@ -123,7 +135,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     return load_with_table(path)[0]
 
 
-def load_with_table(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+def load_with_table(path: str | os.PathLike[str]) -> tuple[Any, Node | None]:
     """Read an estimator as `load_model` does, and what was remembered of its table, or None."""
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
@@ -135,24 +147,25 @@ def load_with_table(path: str | os.PathLike[str]) -> tuple[Any, Any]:
         except ValueError as error:
             raise ModelFileError(f"{path} is damaged: {error}") from error
     try:
-        members = {key: each.value for key, each in parse(content).fields((), None).items()}
+        nodes = parse(content).fields((), None)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is not a model file: {error}") from error
-    if members.pop("format", None) != FORMAT:
+    if "format" not in nodes or nodes["format"].value != FORMAT:
         raise ModelFileError(f'{path} is not a model file: it has no "format": "{FORMAT}"')
-    version = members.pop("format_version", None)
+    version = nodes["format_version"].value if "format_version" in nodes else None
     if type(version) is not int or not LINEAR_MACHINE <= version <= ANY_ESTIMATOR:
         raise ModelFileError(
             f"{path} has format_version {version!r}; this version of halosvm reads "
             f"{LINEAR_MACHINE} to {ANY_ESTIMATOR}"
         )
-    table = members.pop("table", None)
+    table = nodes.get("table")
+    members = {key: each.value for key, each in nodes.items() if key not in _AROUND}
     try:
         record = Node(members, "")
         made = estimator_from(_pipeline_of(record) if version == WITH_POPULATION else record)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
-    return made, table
+    return made, None if table is None or table.value is None else table
 
 
 def _pipeline_of(record: Node) -> Node:

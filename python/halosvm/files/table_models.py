@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.files.model_file import ModelFileError, load_with_table, save_with_table
@@ -24,6 +25,7 @@ from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from halosvm.files.json_tree import Node
     from halosvm.gaussians.gaussians import Gaussians
 
 _LINEAR = (UncertainSVC, UncertainSVR, SafeSVC, TotalSVC)
@@ -67,6 +69,16 @@ def population_of(model: Any) -> EmpiricalBayes | None:
     return next((step for step in steps if isinstance(step, EmpiricalBayes)), None)
 
 
+def as_taken(model: Any, X: Gaussians) -> Gaussians:
+    """Return examples with means in full where one of the steps of a model takes no sparse ones."""
+    if isinstance(model, UncertainCalibratedClassifier):
+        return as_taken(model.estimator_, X)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    if not X.is_sparse or all(get_tags(step).input_tags.sparse for step in steps):
+        return X
+    return X.replaced(mean=X.mean.toarray())
+
+
 def as_the_machine_sees(model: Any, X: Gaussians) -> Gaussians:
     """Return the examples before the last step of a model.
 
@@ -105,11 +117,14 @@ class Trained(NamedTuple):
         The unit of values.
     errors : dict of str to ErrorColumn, or None
         The error columns of features and values.
+    weight : str or None
+        The column of weights.
     """
 
     label: str | None = None
     unit: str | None = None
     errors: dict[str, ErrorColumn] | None = None
+    weight: str | None = None
 
 
 NOTHING = Trained()
@@ -123,23 +138,28 @@ def save(model: Any, path: str, trained: Trained) -> None:
             name: {"columns": list(column.names), "holds": column.holds}
             for name, column in trained.errors.items()
         }
-    save_with_table(model, path, {"label": trained.label, "unit": trained.unit, "errors": errors})
+    save_with_table(model, path, trained._asdict() | {"errors": errors})
 
 
-def _trained(path: str, table: Any) -> Trained:
+def _trained(table: Node | None) -> Trained:
     if table is None:
         return NOTHING
-    try:
-        errors = {
-            str(name): ErrorColumn(
-                tuple(map(str, each["columns"])), KINDS[KINDS.index(each["holds"])]
-            )
-            for name, each in (table["errors"] or {}).items()
-        }
-        label, unit = (None if table[key] is None else str(table[key]) for key in ("label", "unit"))
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{path} is damaged: table: {error!r}") from error
-    return Trained(label, unit, None if table["errors"] is None else errors)
+    fields = table.fields(("label", "unit", "errors"), ("weight",))
+    given = {key: each for key, each in fields.items() if each.value is not None}
+    errors = {
+        name: _error_column(each)
+        for name, each in (given["errors"].fields((), None) if "errors" in given else {}).items()
+    }
+    texts = {key: each.text() for key, each in given.items() if key != "errors"}
+    return Trained(**texts, errors=errors if "errors" in given else None)
+
+
+def _error_column(node: Node) -> ErrorColumn:
+    fields = node.fields(("columns", "holds"))
+    columns = tuple(each.text() for each in fields["columns"].items())
+    if len(columns) not in (1, 2):
+        fields["columns"].fail(f"expected one column or two, got {len(columns)}")
+    return ErrorColumn(columns, fields["holds"].choice(KINDS))
 
 
 def load(path: str) -> tuple[Any, list[str], Trained]:
@@ -148,9 +168,13 @@ def load(path: str) -> tuple[Any, list[str], Trained]:
     The names of its features are 1, 2, ... where it knows none.
     """
     model, table = load_with_table(path)
+    try:
+        trained = _trained(table)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
     inner = model.estimator_ if isinstance(model, UncertainCalibratedClassifier) else model
     first = inner[0] if isinstance(inner, Pipeline) else inner
     names = getattr(first, "feature_names_in_", None)
     if names is None:
         names = range(1, first.n_features_in_ + 1)
-    return model, [str(name) for name in names], _trained(path, table)
+    return model, [str(name) for name in names], trained

@@ -131,7 +131,7 @@ def _factors(cov: Covariances) -> Array:
 def objective_and_gradient(
     X: Gaussians, y: Array, w: Array, b: float, lam: float, weights: Weights = None, loss: str = GSU
 ) -> Gradient:
-    """Return J, grad_w J (d,) and dJ/db; SVM-GSU eq. (3), (7) and (8), the last two corrected.
+    """Return J, grad_w J (d,) and dJ/db; SVM-GSU (3), (7) and (8), the last two corrected.
 
     grad_w J = lam w - sum_i c_i y_i psi_m x_i + sum_i c_i (psi_s/s) S_i w;
     dJ/db = -sum_i c_i y_i psi_m. (In print the factors y_i are missing, and 1/2 in eq. (8).)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # -- closed inner minima, as losses of (m, s) ----------------------------------------------------
 def total_squared_error(mu: ArrayLike, s: ArrayLike, variance: float = 1.0) -> Triple:
-    """Return psi = mu^2/(2 (variance + s^2)), psi_mu and psi_s/s: total least squares, BZ eq. (3).
+    """Return psi = mu^2/(2 (variance + s^2)), psi_mu and psi_s/s: total least squares, BZ (3).
 
     The least of (mu + w'dx)^2/(2 variance) + |dx|^2/(2 sigma^2) over dx, with s = sigma |w| and
     mu = y - f(x); `variance` is that of y.
@@ -41,7 +41,7 @@ def total_squared_error(mu: ArrayLike, s: ArrayLike, variance: float = 1.0) -> T
 
 
 def total_logistic(m: ArrayLike, s: ArrayLike) -> Triple:
-    """Return psi, psi_m and psi_s/s of total logistic regression, BZ eq. (4), m = -y f(x).
+    """Return psi, psi_m and psi_s/s of total logistic regression, BZ (4), m = -y f(x).
 
     The least of log(1 + exp(m - y w'dx)) + |dx|^2/(2 sigma^2) over dx = y tau sigma^2 w, whose tau
     is the root of tau = 1/(1 + exp(tau s^2 - m)), s = sigma |w|, here by bisection.
@@ -68,7 +68,7 @@ def best_corrections(y: Array, delta: Array, directions: Array, before: Array) -
 
 
 def total_objective(x: Array, y: Array, delta: Array, w: Array, b: float, C: float) -> float:
-    """Return 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i) - delta_i |w|), BZ eq. (7)."""
+    """Return 1/2 |w|^2 + C sum_i max(0, 1 - y_i f(x_i) - delta_i |w|), BZ (7)."""
     m = 1.0 - y * (x @ w + b) - delta * np.linalg.norm(w)
     return 0.5 * float(w @ w) + C * float(np.maximum(m, 0.0).sum())
 
@@ -130,7 +130,7 @@ def _dual_svm(K: Array, y: Array, C: float) -> tuple[Array, float]:
 
 # -- TSVC on a ball ------------------------------------------------------------------------------
 def ball_objective(x: Array, y: Array, delta: Array, w: Array, b: float, gamma: float) -> float:
-    """Return sum_i max(0, 1 - gamma delta_i - y_i f(x_i)), BZ eq. (8), over |w| <= gamma.
+    """Return sum_i max(0, 1 - gamma delta_i - y_i f(x_i)), BZ (8), over |w| <= gamma.
 
     Where |w| = gamma at its minimum, that is the global minimum of the best case on the ball.
     """
@@ -138,7 +138,7 @@ def ball_objective(x: Array, y: Array, delta: Array, w: Array, b: float, gamma: 
 
 
 def ball_dual(K: Array, y: Array, delta: Array, a: Array, gamma: float) -> float:
-    """Return gamma sqrt(a'YKYa) - sum_i (1 - gamma delta_i) a_i, BZ eq. (9).
+    """Return gamma sqrt(a'YKYa) - sum_i (1 - gamma delta_i) a_i, BZ (9).
 
     Its minimum over 0 <= a <= 1, a'y = 0 is minus that of (8); there w is gamma times the unit
     vector along sum_i a_i y_i x_i.

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import wilcoxon
+from sklearn import config_context
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
@@ -201,3 +202,16 @@ def test_frames_without_errors_keep_their_names_on_the_way_to_the_classifier_wit
     bare = UncertainCalibratedClassifier(estimator).fit(frame.to_numpy(), y, X_std=std)
     expected = bare.predict_proba(frame.to_numpy())
     np.testing.assert_array_equal(clf.predict_proba(frame), expected)
+
+
+def test_weights_reach_the_steps_of_a_pipeline_that_ask_for_them():
+    X, y = examples(120)
+    weights = np.arange(120) % 4 / 2.0
+    with config_context(enable_metadata_routing=True):
+        machine = UncertainSVC(tol=1e-10).set_fit_request(sample_weight=True)
+        scaler = UncertainStandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, machine)
+        routed = UncertainCalibratedClassifier(pipeline).fit(X, y, sample_weight=weights)
+    plain = make_pipeline(UncertainStandardScaler(), UncertainSVC(tol=1e-10))
+    expected = UncertainCalibratedClassifier(plain).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(routed.predict_proba(X), expected.predict_proba(X))

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from commands.running import run
 from scipy.special import ndtr
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import precision_recall_fscore_support
@@ -55,14 +56,6 @@ def model(tmp_path, cancer_csv):
         main(["train", str(cancer_csv), "--label", "kind", "--C", "1", "--output", str(path)]) == 0
     )
     return path
-
-
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def rows_of(text):

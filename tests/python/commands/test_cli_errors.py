@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from commands.running import run
 
 from halosvm import UncertainSVC, save_model
 from halosvm.commands.cli import main
@@ -21,14 +22,6 @@ def model(tmp_path, table):
     path = tmp_path / "model.json"
     assert main(["train", str(table), "--label", "kind", "--C", "1", "--output", str(path)]) == 0
     return path
-
-
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 @pytest.mark.parametrize(

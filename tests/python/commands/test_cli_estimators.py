@@ -6,6 +6,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from commands.running import run, summary
 from sklearn.metrics import average_precision_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -60,20 +61,12 @@ def any_model_file(tmp_path_factory):
         pytest.skip("model files of this version hold linear machines alone")
 
 
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def train(capsys, table, *options):
     path = table.with_name("model.json")
     common = ["train", table, "--label", "kind", "--drop", "id", "--C", 1, "--output", path]
     status, out, err = run(capsys, *common, *options)
     assert (status, err) == (0, "")
-    return path, {line[:15].strip(): line[15:] for line in out.splitlines()}
+    return path, summary(out)
 
 
 def predictions(capsys, model, table, *options):
@@ -112,14 +105,14 @@ def test_linear_machines_are_those_of_the_api(capsys, table, data, options, mach
     X, errors, labels = data
     if isinstance(machine, SafeSVC):  # which learns the errors
         options = [*options, "--features", "a,b", "--errors-in", "none_"]
-    model, summary = train(capsys, table, *options)
+    model, lines = train(capsys, table, *options)
     given = Gaussians(X, std=errors)
     scaled = UncertainStandardScaler().fit(given).transform(given)
     if isinstance(machine, SafeSVC):
         scaled = scaled.mean
         assert load_model(model).get_params() == machine.get_params()
     direct = machine.fit(scaled, labels)
-    assert summary["estimator"] == told
+    assert lines["estimator"] == told
     values = column(predictions(capsys, model, table), "decision_value")
     np.testing.assert_allclose(values, direct.decision_function(scaled), atol=1e-5)
 
@@ -158,10 +151,10 @@ def test_kernel_machines_are_those_of_the_api(capsys, table, data, options, step
     X, errors, labels = data
     # its feature space takes one error for each row
     certain = ["--errors-in", "none_"] if isinstance(steps[0], IsotropicKernelSVC) else []
-    model, summary = train(capsys, table, *options, *certain, "--features", "a,b")
+    model, lines = train(capsys, table, *options, *certain, "--features", "a,b")
     given = Gaussians(X) if certain else Gaussians(X, std=errors)
     direct = make_pipeline(UncertainStandardScaler(), *steps).fit(given, labels)
-    assert summary["estimator"] == told
+    assert lines["estimator"] == told
     rows = predictions(capsys, model, table, *certain)
     values = column(rows, "decision_value")
     np.testing.assert_allclose(values, direct.decision_function(given), atol=1e-5)
@@ -172,8 +165,8 @@ def test_kernel_machines_are_those_of_the_api(capsys, table, data, options, step
 @pytest.mark.usefixtures("any_model_file")
 def test_calibrated_models_give_the_probabilities_of_the_api(capsys, table, data, method):
     X, errors, labels = data
-    model, summary = train(capsys, table, "--calibrate", method)
-    assert summary["estimator"] == f"UncertainSVC, calibrated ({method})"
+    model, lines = train(capsys, table, "--calibrate", method)
+    assert lines["estimator"] == f"UncertainSVC, calibrated ({method})"
     given = Gaussians(X, std=errors)
     pipeline = make_pipeline(UncertainStandardScaler(), UncertainSVC(random_state=0))
     cv = StratifiedKFold(5, shuffle=True, random_state=0)

@@ -14,6 +14,7 @@ import astropy.units as u
 import numpy as np
 import pytest
 from astropy.table import MaskedColumn, QTable, Table
+from commands.running import run, summary
 
 from halosvm import Gaussians, UncertainSVC, load_model, reference
 from halosvm.commands.cli import main
@@ -22,14 +23,6 @@ from halosvm.files.tables.table import read_table
 
 DATA = Path(__file__).parents[1] / "data"
 TOY = DATA / "toy_svmgsu"
-
-
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 @pytest.mark.parametrize("kind", ["diag", "iso"])
@@ -42,7 +35,7 @@ def test_public_example_is_trained_to_a_millionth_of_its_optimum(tmp_path, capsy
     options = ["--lambda", 0.001, "--scale", "none", "--folds", 0, "--output", model]
     status, out, err = run(capsys, "train", TOY / "mean.dat.gz", *labels, *errors, *options)
     assert (status, err) == (0, "")
-    lines = {line[:15].strip(): line[15:] for line in out.splitlines()}
+    lines = summary(out)
     objective = float(lines["objective"])
     loaded = load_model(model)
     if kind == "diag":
@@ -75,6 +68,33 @@ def test_svmlight_example_is_trained_as_it_is(tmp_path, capsys, heart):
     np.testing.assert_allclose(load_model(model).coef_, direct.coef_, atol=1e-6)
     status, out, _ = run(capsys, "evaluate", model, path)
     assert f"({int(np.sum(direct.predict(X) == y))} of 270 rows)" in out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--kernel", "rbf"),
+        ("--estimator", "IsotropicKernelSVC"),
+        ("--estimator", "TotalSVC"),
+        ("--kernel", "rbf", "--calibrate", "sigmoid"),
+        ("--approximate", "fourier:10"),
+        ("--errors", "measurement"),
+    ],
+)
+def test_models_that_take_no_sparse_data_take_svmlight_in_full(tmp_path, capsys, heart, options):
+    X, y = heart
+    svmlight, npz = DATA / "heart_scale" / "heart_scale", tmp_path / "t.npz"
+    np.savez(npz, X=X, y=y)
+    told = []
+    for path in (svmlight, npz):
+        model = tmp_path / "m.json"
+        train = ("train", path, "--scale", "none", "--C", 1, "--folds", 2, "--output", model)
+        status, _, err = run(capsys, *train, *options)
+        assert status == 0, err
+        predicted, evaluated = (run(capsys, word, model, path) for word in ("predict", "evaluate"))
+        assert (predicted[0], evaluated[0]) == (0, 0)
+        told.append((predicted[1], evaluated[1]))
+    assert told[0] == told[1]
 
 
 @pytest.fixture
@@ -261,14 +281,15 @@ DOCS = Path(__file__).parents[3] / "docs" / "command_line.md"
 def test_documented_commands_run_and_documented_options_exist(tmp_path, capsys, monkeypatch):
     text = DOCS.read_text(encoding="utf-8")
     commands = [line for line in text.splitlines() if line.startswith("    halosvm ")]
-    (tmp_path / "toy_svmgsu").symlink_to(TOY)
+    for folder in ("toy_svmgsu", "heart_scale"):
+        (tmp_path / folder).symlink_to(DATA / folder)
     monkeypatch.chdir(tmp_path)
-    ran = [shlex.split(line)[1:] for line in commands if "toy" in line]
-    assert [arguments[0] for arguments in ran] == ["train", "predict", "evaluate"]
+    ran = [shlex.split(line)[1:] for line in commands if "toy" in line or "heart" in line]
+    assert [arguments[0] for arguments in ran] == ["train", "predict", "evaluate", "train"]
     for arguments in ran:
-        status, out, _ = run(capsys, *arguments)
-        assert status == 0
-        if arguments[0] == "train":
+        status, out, err = run(capsys, *arguments)
+        assert status == 0, err
+        if arguments[0] == "train" and "toy.json" in arguments:
             assert "objective      0.0001598877" in out
     known = ""
     for command in ("train", "predict", "evaluate", "convert"):

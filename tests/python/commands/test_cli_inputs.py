@@ -9,29 +9,17 @@ import sys
 
 import numpy as np
 import pytest
+from commands.running import run, summary
 
 from halosvm import load_model
-from halosvm.commands.cli import main
 
 ROWS = "x,kind\n-2,a\n-1,a\n1,b\n2,b\n"
-
-
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def train(capsys, path, *options, label="kind"):
     model = path.with_name("model.json")
     common = ["train", path, "--label", label, "--C", 1, "--output", model]
     return *run(capsys, *common, *options), model
-
-
-def summary(out):
-    return {line[:15].strip(): line[15:] for line in out.splitlines()}
 
 
 def table(tmp_path, text, name="t.csv"):
@@ -208,3 +196,54 @@ def test_notes_and_results_stay_apart_and_progress_needs_a_terminal(tmp_path):
     path = table(tmp_path, ROWS)
     done = halosvm("train", path, "--label", "kind", "--C", 1, "--output", tmp_path / "m.json")
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+OF_TEXT = (("--separator", ";"), ("--decimal", ","), ("--encoding", "latin-1"), ("--no-header",))
+OF_COLUMNS = (
+    *(("--missing", "drop"), ("--sentinel", "-999"), ("--errors-in", "_sigma")),
+    *(("--error", "a=b"), ("--errors-are", "variance"), ("--drop", "a"), ("--features", "a")),
+    *(("--keep", "a"), ("--weight", "a")),
+)
+OF_DOCUMENTS = (("--labels", "l"), ("--covariances", "c"), ("--covariances-are", "full"))
+
+
+@pytest.mark.parametrize(
+    ("formats", "options"),
+    [
+        (["parquet", "feather", "fits", "ecsv", "votable", "npz", "svmlight", "svm-gsu"], OF_TEXT),
+        (["npz", "svmlight", "svm-gsu"], OF_COLUMNS),
+        (["csv", "parquet", "fits", "npz", "svmlight"], OF_DOCUMENTS),
+    ],
+)
+def test_options_of_other_formats_are_refused(tmp_path, capsys, formats, options):
+    path = tmp_path / "t.dat"
+    path.write_bytes(b"1 1:1\n")
+    for form in formats:
+        for option in options:
+            command = "train" if option[0] == "--weight" else "convert"
+            output = ["--output", tmp_path / "m"] if command == "train" else [tmp_path / "m.csv"]
+            status, _, err = run(capsys, command, path, *output, "--format", form, *option)
+            assert status == 2
+            told = f"{option[0]} is of use only with "
+            assert err.startswith(f"halosvm {command}: error: {told}"), (err, form)
+            assert err.endswith(f", and {path} is {form}\n")
+
+
+def test_kind_of_covariances_needs_covariances(tmp_path, capsys):
+    path = tmp_path / "t.dat"
+    path.write_bytes(b"a 1:1\n")
+    status, _, err = run(capsys, "convert", path, tmp_path / "m.csv", "--covariances-are", "full")
+    assert status == 2
+    assert "--covariances-are is of use only with --covariances" in err
+
+
+@pytest.mark.parametrize("how", [("--label", "kind"), ("--label", "x", "--task", "regression")])
+def test_ranks_need_two_classes(tmp_path, capsys, how):
+    path, model = table(tmp_path, "x,z,kind\n1,1,a\n2,3,b\n3,2,c\n4,4,a\n"), tmp_path / "m.json"
+    drop = ("--drop", "kind") if "--task" in how else ()
+    status, _, err = run(capsys, "train", path, *how, *drop, "--C", 1, "--output", model)
+    assert status == 0, err
+    assert run(capsys, "evaluate", model, path)[0] == 0
+    status, out, err = run(capsys, "evaluate", model, path, "--at", "2")
+    assert (status, out) == (2, "")
+    assert "--at is of use only with a model of two classes" in err

@@ -6,9 +6,9 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from commands.running import run
 
 from halosvm import Gaussians, SafeSVC, TotalSVC, UncertainSVC, load_model, save_model
-from halosvm.commands.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +28,6 @@ def table(tmp_path, data):
     frame = {"a": X[:, 0], "b": X[:, 1], "a_std": errors[:, 0], "b_std": errors[:, 1]}
     pd.DataFrame({"kind": labels, **frame}).to_csv(path, index=False, float_format="%.17g")
     return path
-
-
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 @pytest.mark.parametrize(

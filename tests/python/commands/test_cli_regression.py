@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from commands.running import run, summary
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 from halosvm import EmpiricalBayes, Gaussians, UncertainStandardScaler, UncertainSVR, load_model
-from halosvm.commands.cli import main
 from halosvm.commands.tables.tasks import C_GRID
 
 N, NAMES = 80, ("a", "b", "c")
@@ -46,14 +46,6 @@ def table(tmp_path, measured):
     return write(tmp_path / "table.csv", *measured)
 
 
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def columns_of(text):
     return np.loadtxt(io.StringIO(text), skiprows=1, delimiter=",")
 
@@ -65,7 +57,7 @@ def train(capsys, table, *options):
         capsys, "train", table, "--task", "regression", "--target", "y", *options, "--output", path
     )
     assert (status, err.count("\n") <= 1) == (0, True)
-    return load_model(path), path, {line[:15].strip(): line[15:] for line in out.splitlines()}
+    return load_model(path), path, summary(out)
 
 
 def spreads(errors):
@@ -95,16 +87,16 @@ def test_trained_model_is_the_fit_on_standardised_features_and_errors_of_both_si
     capsys, table, measured, options, parameters
 ):
     X, errors, _, noise = measured
-    loaded, _, summary = train(capsys, table, "--C", 2, *options)
+    loaded, _, lines = train(capsys, table, "--C", 2, *options)
     expected, scaled = direct(measured, noise, C=2.0, **parameters)
     np.testing.assert_allclose(
         loaded.predict(Gaussians(X, std=spreads(errors))), expected.predict(scaled), rtol=1e-8
     )
     assert loaded.feature_names_in_.tolist() == list(NAMES)
-    assert summary["rows"] == "80"
-    assert summary["features"] == "3, 2 of them with an error column"
-    assert summary["values"].endswith(", with an error column")
-    told = summary["loss"].split(", ")
+    assert lines["rows"] == "80"
+    assert lines["features"] == "3, 2 of them with an error column"
+    assert lines["values"].endswith(", with an error column")
+    told = lines["loss"].split(", ")
     assert told[0] == parameters.get("loss", "epsilon_insensitive")
     for name, value in parameters.items():
         text = f"errors times {value}" if name == "error_scale" else f"{name} {value}"
@@ -113,8 +105,8 @@ def test_trained_model_is_the_fit_on_standardised_features_and_errors_of_both_si
 
 def test_errors_of_the_values_are_used_unless_their_column_is_dropped(capsys, table, measured):
     X, *_ = measured
-    without, _, summary = train(capsys, table, "--C", 2, "--drop", "y_std")
-    assert summary["values"].endswith(", no error column")
+    without, _, lines = train(capsys, table, "--C", 2, "--drop", "y_std")
+    assert lines["values"].endswith(", no error column")
     expected, scaled = direct(measured, C=2.0)
     np.testing.assert_allclose(
         without.predict(Gaussians(X[:5])), expected.predict(scaled[:5]), rtol=1e-8
@@ -173,7 +165,7 @@ def test_evaluation_measures_the_distance_to_the_predictions(tmp_path, capsys, t
 def test_quantiles_are_judged_by_their_own_loss(capsys, table, measured):
     X, _, y, noise = measured
     options = ["--loss", "pinball", "--quantile", 0.9, "--C", 2, "--folds", 4]
-    loaded, path, summary = train(capsys, table, *options)
+    loaded, path, lines = train(capsys, table, *options)
     losses = []
     for fitted, judged in KFold(4, shuffle=True, random_state=0).split(X):
         part = tuple(whole[fitted] for whole in measured)
@@ -181,7 +173,7 @@ def test_quantiles_are_judged_by_their_own_loss(capsys, table, measured):
         scaled = (X[judged] - X[fitted].mean(axis=0)) / X[fitted].std(axis=0)
         r = y[judged] - model.predict(scaled)
         losses.append(np.mean(np.maximum(0.9 * r, -0.1 * r)))
-    told, how = summary["pinball loss"].split(" by ")
+    told, how = lines["pinball loss"].split(" by ")
     assert float(told) == pytest.approx(np.mean(losses), rel=1e-5)
     assert how == "4-fold cross-validation"
     _, out, _ = run(capsys, "evaluate", path, table, "--label", "y")
@@ -197,7 +189,7 @@ def test_cross_validated_c_is_the_best_of_a_grid_in_the_unit_of_the_values(
     X, errors, y, noise = measured
     unit = np.std(y) if loss == "epsilon_insensitive" else 1.0
     options = ["--loss", loss, "--folds", 3]
-    loaded, _, summary = train(capsys, write(tmp_path / "t.csv", *measured), *options)
+    loaded, _, lines = train(capsys, write(tmp_path / "t.csv", *measured), *options)
     shares = []
     for C in C_GRID:
         scores = []
@@ -209,7 +201,7 @@ def test_cross_validated_c_is_the_best_of_a_grid_in_the_unit_of_the_values(
         shares.append(np.mean(scores))
     best = unit * C_GRID[int(np.argmax(shares))]
     np.testing.assert_allclose(loaded.C, best, rtol=1e-12)
-    assert summary["R^2"].startswith(f"{max(shares):.4f} by 3-fold")
+    assert lines["R^2"].startswith(f"{max(shares):.4f} by 3-fold")
     # The same in another unit of the values: the same C of the grid, and predictions in that unit.
     length = ["--epsilon", 100.0] if loss == "epsilon_insensitive" else ["--delta", 1000.0]
     other = write(tmp_path / "u.csv", X, errors, 1000 * y, 1000 * noise)
@@ -227,9 +219,9 @@ def test_slopes_of_measurements_are_those_of_true_values(tmp_path, capsys):
     y = truth.sum(axis=1) + 0.1 * rng.normal(size=3000)
     path = write(tmp_path / "t.csv", X, errors, y)
     as_they_are, *_ = train(capsys, path, "--C", 10)
-    loaded, model, summary = train(capsys, path, "--C", 10, "--errors", "measurement")
+    loaded, model, lines = train(capsys, path, "--C", 10, "--errors", "measurement")
     assert [type(step) for _, step in loaded.steps] == [EmpiricalBayes, UncertainSVR]
-    assert summary["errors"].startswith("measurement: each row is replaced by the posterior mean")
+    assert lines["errors"].startswith("measurement: each row is replaced by the posterior mean")
     # the slopes are 1, and 1/3 where errors as large as the spread count twice
     np.testing.assert_allclose(as_they_are.coef_, [1 / 3, 1 / 3, 1.0], atol=0.15)
     np.testing.assert_allclose(loaded[-1].coef_, 1.0, atol=0.15)
@@ -304,6 +296,6 @@ def test_bad_data_are_status_1_and_bad_requests_2_in_one_line(
 def test_few_rows_are_fitted_with_a_given_c_and_not_judged(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text(ROWS)
-    loaded, _, summary = train(capsys, path, "--C", 100)
-    assert summary["R^2"] == "not estimated: 3 rows"
+    loaded, _, lines = train(capsys, path, "--C", 100)
+    assert lines["R^2"] == "not estimated: 3 rows"
     assert isinstance(loaded, UncertainSVR)

@@ -6,25 +6,12 @@ import io
 import numpy as np
 import pytest
 from astropy.table import Table
-
-from halosvm.commands.cli import main
+from commands.running import run, summary
 
 ROWS = [
     (x, e, 0.4 * x + 0.3, "ab"[x > 3])
     for x, e in zip(range(8), np.linspace(0.5, 2, 8), strict=True)
 ]
-
-
-def run(capsys, *arguments):
-    """Exit status, standard output and standard error of a command."""
-    capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
-def summary(out):
-    return {line[:15].strip(): line[15:] for line in out.splitlines()}
 
 
 def write(tmp_path, names, rows=ROWS, name="t.csv"):

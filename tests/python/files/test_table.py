@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from halosvm.commands.options import names
+from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import ErrorRules, parse_pattern
-from halosvm.files.tables.table import Reading, read_table
+from halosvm.files.tables.table import read_table
 from halosvm.files.tables.trouble import TableError, listing
 
 TABLE = "kind,a,a_std,b,c\nx,1,0.5,2,3\ny,-4,0,5e-1,6\n"

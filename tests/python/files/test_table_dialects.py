@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from halosvm.files.tables.table import Reading, read_table
+from halosvm.files.tables.reading import Reading
+from halosvm.files.tables.table import read_table
 from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import TableError
 
@@ -156,3 +157,58 @@ def test_rows_of_another_length_are_refused_also_where_pandas_takes_them(tmp_pat
     path = write(tmp_path, f"kind,a,b\n{row}\n" + TEXT.split("\n", 1)[1])
     with pytest.raises(TableError, match="line 2 has"):
         read(path)
+
+
+# ---- lines that are no rows, and rows that look like none ----------------------------------------
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
+@pytest.mark.parametrize("row", [0, 1, 3])
+def test_line_of_separators_alone_is_a_row_of_missing_cells(tmp_path, separator, row, quote):
+    rows = [["1", "2", f"{quote}x{quote}"], ["3", "4", "y"], ["5", "6", "z"]]
+    rows.insert(row, ["", "", ""])
+    lines = [separator.join(cells) for cells in [["a", "b", "kind"], *rows]]
+    text = "\n".join(lines) + "\n"
+    with pytest.raises(TableError, match=rf"line {row + 2}, column 'a': missing value \(an empty"):
+        read(write(tmp_path, text))
+    reading = Reading(missing="drop")
+    table = read_table(write(tmp_path, text), label="kind", reading=reading)
+    assert table.mean.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert table.labels == ["x", "y", "z"]
+    assert table.notes == ("1 of 4 rows with missing cells left out",)
+
+
+@pytest.mark.parametrize("separator", [None, "\t"])
+def test_line_of_tabs_is_the_first_row_where_no_header_is(tmp_path, separator):
+    path = write(tmp_path, "# no names\n\t\n1\t2\n")
+    with pytest.raises(TableError, match="line 2, column '1': missing value"):
+        read(path, label=None, header=False, separator=separator)
+
+
+def test_lines_without_cells_are_no_rows(tmp_path):
+    path = write(tmp_path, "\n  \na\tkind\n\n1\tx\n  \n2\ty\n\n")
+    assert read(path).mean.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("line", ["sep={}", "SEP={}", '"sep={}"', "sep={}\r"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", "^"])
+def test_first_line_of_excel_names_the_separator(tmp_path, line, separator):
+    text = f"{line.format(separator)}\n{TEXT.replace(',', separator)}"
+    table = read(write(tmp_path, text))
+    np.testing.assert_array_equal(table.mean, MEAN)
+    assert list(table.lines) == [3, 4]
+    path = write(tmp_path, text.split("\n", 1)[0] + f"\n1{separator}2\n3{separator}4\n")
+    assert read(path, label=None, header=False).mean.tolist() == [[1, 2], [3, 4]]
+
+
+def test_separator_of_the_options_overrules_the_line_of_excel(tmp_path):
+    path = write(tmp_path, "sep=;\n" + TEXT)
+    assert read(path, separator=",").features == ("a", "b")
+    with pytest.raises(TableError, match="',' cannot be separator and decimal point"):
+        read(write(tmp_path, "sep=,\n" + TEXT), decimal=",")
+
+
+def test_column_may_be_called_like_the_line_of_excel(tmp_path):
+    assert read(write(tmp_path, "sep=x,kind\n1,u\n")).features == ("sep=x",)
+    assert read(write(tmp_path, "kind,a\nsep=;,1\n")).labels == ["sep=;"]

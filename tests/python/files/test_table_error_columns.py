@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from halosvm import EmpiricalBayes
+from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import ErrorRules, parse_pattern
-from halosvm.files.tables.table import Reading, read_table
+from halosvm.files.tables.table import read_table
 from halosvm.files.tables.trouble import TableError
 
 

@@ -9,7 +9,8 @@ import pytest
 from astropy.table import MaskedColumn, QTable, Table
 
 from halosvm.files.tables.opening import FORMATS
-from halosvm.files.tables.table import Reading, read_table
+from halosvm.files.tables.reading import Reading
+from halosvm.files.tables.table import read_table
 from halosvm.files.tables.trouble import TableError
 from halosvm.files.tables.writing import WITH_COLUMNS, write_columns, write_table
 

@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from halosvm.files.tables.table import OWN, Reading, read_table
+from halosvm.files.tables.reading import Reading
+from halosvm.files.tables.table import OWN, read_table
 from halosvm.files.tables.trouble import TableError
 from halosvm.files.tables.writing import write_table
 
@@ -90,7 +91,7 @@ def test_features_beyond_those_of_the_model_are_refused(tmp_path):
         TableError, match=r"has features 1, 2, \.\.\., the model was trained on 'a'"
     ):
         read_table(path, model_features=["a"])
-    with pytest.raises(TableError, match="--features, --drop and --keep are for tables with col"):
+    with pytest.raises(TableError, match="--drop is of use only with csv"):
         read_table(path, drop=["1"])
     with pytest.raises(TableError, match="has no columns with names; leave --label kind out"):
         read_table(path, label="kind")

@@ -32,8 +32,8 @@ struct ExpectedKernel {
   bool normalize = false;             ///< k(X, Y) / sqrt(k(X, X) k(Y, Y)); 0 where that is 0 / 0
 };
 
-/// Row-major memory of the caller for a Gram matrix, of one of two types; row i begins \p stride numbers after row i
-/// - 1.
+/// Row-major memory of the caller for a Gram matrix, of one of two types; each row begins \p stride numbers after the
+/// one before.
 struct GramTarget {
   double* float64 = nullptr;  ///< exactly one of the two is not null
   float* float32 = nullptr;   ///< exactly one of the two is not null

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from halosvm.files.atomic import require_writable, write_bytes
 
 from . import deconvolution, fits, kernels, memory, sampling, scaling, throughput
 from . import settings as table
@@ -57,12 +58,11 @@ def run_suite(settings: Settings, only: Collection[str], output: str) -> dict[st
 
     Raises
     ------
-    FileNotFoundError
-        If the folder of the files does not exist.
+    OSError
+        If one of the files cannot be written, before any work.
     """
-    folder = Path(output).parent
-    if not folder.is_dir():  # told now, not after the work
-        raise FileNotFoundError(f"there is no folder {folder}")
+    for ending in ("json", "png"):
+        require_writable(f"{output}.{ending}")
     machine = describe_machine()
     print(format_machine(settings, machine), flush=True)
     report: dict[str, Any] = {
@@ -82,7 +82,7 @@ def run_suite(settings: Settings, only: Collection[str], output: str) -> dict[st
         machine["load at end"] = load()
         machine["seconds"] = time.perf_counter() - start
         text = json.dumps(plain(report), indent=1, allow_nan=False)
-        Path(f"{output}.json").write_text(text + "\n", encoding="utf-8")
+        write_bytes(f"{output}.json", f"{text}\n".encode())
     print(f"\n{format_targets(sections, settings.mode)}".rstrip())
     print(f"\n{machine['seconds']:.0f} s in all. Every number is in {output}.json")
     try:

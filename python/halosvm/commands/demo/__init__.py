@@ -14,6 +14,8 @@ from __future__ import annotations
 import sys
 from typing import IO
 
+from halosvm.files.atomic import require_writable
+
 from .cells import HOW_VARIANCES_ARISE, load_cells, own_errors, scale
 from .digits import shifted_digits
 from .figure import draw
@@ -69,6 +71,8 @@ def main(setup: Setup, output: str) -> None:
     output : str
         Name of the PNG file.
     """
+    path = output if output.endswith(".png") else f"{output}.png"
+    require_writable(path)
     print(introduction(setup), flush=True)
     situations = run(setup, sys.stderr)
     judged = judge_probabilities(setup, Progress(sys.stderr))
@@ -76,7 +80,6 @@ def main(setup: Setup, output: str) -> None:
     print(f"\n{format_probabilities(judged)}")
     print(f"\n{format_conclusions(situations)}")
     try:
-        path = output if output.endswith(".png") else f"{output}.png"
         draw(situations, judged, setup, path)
         print(f"\nThe figure is in {path}")
     except ImportError:

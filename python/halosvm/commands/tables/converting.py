@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halosvm.commands.tables.reading import read, tell
-from halosvm.files.atomic import require_writable
-from halosvm.files.tables.writing import output_format, write_table
+from halosvm.commands.tables.reading import CommandError, read, tell
+from halosvm.files.tables.documents import MEANS_ALONE, DocumentFiles
+from halosvm.files.tables.writing import output_format, require_table, write_table
 
 if TYPE_CHECKING:
     import argparse
@@ -14,8 +14,16 @@ if TYPE_CHECKING:
 
 def convert(arguments: argparse.Namespace) -> None:
     """Write what is understood of a table to a file of another format."""
-    form = output_format(arguments.output, arguments.to, None)
-    require_writable(arguments.output)
+    documents = DocumentFiles(arguments.to_labels, arguments.to_covariances)
+    default = None if documents == MEANS_ALONE else "svm-gsu"
+    form = output_format(arguments.output, arguments.to or default, None)
+    outputs = [name for name in (arguments.output, *documents) if name is not None]
+    if form != "svm-gsu" and len(outputs) > 1:
+        raise CommandError(f"--to-labels and --to-covariances are of svm-gsu, not of {form}")
+    if len(set(outputs)) < len(outputs):
+        raise CommandError("means, labels and covariances need a file each")
+    for name in outputs:
+        require_table(name, form)
     regression = arguments.task == "regression"
     # formats with a place for labels give theirs unasked
     table = read(
@@ -24,7 +32,9 @@ def convert(arguments: argparse.Namespace) -> None:
         values=regression,
         features=arguments.features,
     )
-    write_table(table, arguments.output, form, arguments.label or "label")
+    notes = write_table(table, arguments.output, form, arguments.label or "label", documents)
+    for note in notes:
+        tell(arguments.command, note)
     tell(
         arguments.command,
         f"{len(table.lines)} rows; {len(table.features)} features, {table.uncertain}",

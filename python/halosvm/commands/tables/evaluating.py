@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_regressor
 from sklearn.metrics import (
+    accuracy_score,
     average_precision_score,
     confusion_matrix,
     f1_score,
@@ -17,9 +18,9 @@ from sklearn.metrics import (
 )
 
 from halosvm.commands.tables.predicting import require_population
-from halosvm.commands.tables.reading import read
+from halosvm.commands.tables.reading import CommandError, read
 from halosvm.display.reliability import ReliabilityDisplay
-from halosvm.files.table_models import as_the_machine_sees, load, machine_of
+from halosvm.files.table_models import as_taken, as_the_machine_sees, load, machine_of
 from halosvm.files.tables.labels import code_of, codes_by_cell
 from halosvm.files.tables.trouble import TableError, listing
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from halosvm.files.tables.table import Table
     from halosvm.gaussians.gaussians import Gaussians
 
+    Weights = npt.NDArray[np.float64]
+
 RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -41,33 +44,47 @@ def evaluate(arguments: argparse.Namespace) -> None:
     require_population(arguments, model)
     machine = machine_of(model)
     values = is_regressor(machine)
+    if arguments.at is not None and (values or len(machine.classes_) != 2):
+        raise CommandError("--at is of use only with a model of two classes")
     table = read(
-        arguments, labelled=not values, values=values, model_features=names, trained=trained
+        arguments,
+        labelled=not values,
+        values=values,
+        weighted=True,
+        model_features=names,
+        trained=trained,
     )
+    w = np.ones(len(table.lines)) if table.weights is None else table.weights
+    X = as_taken(model, table.examples)
     if values:
-        lines = _errors(machine, table.values, as_the_machine_sees(model, table.examples))
+        lines = _errors(machine, table.values, as_the_machine_sees(model, X), w)
     else:
-        lines = _hits(model, _class_codes(machine, table), table.examples, arguments.at)
+        lines = _hits(model, _class_codes(machine, table), X, w, arguments.at or RANKS)
+    if table.weights is not None:
+        column = arguments.weight or trained.weight
+        print(f"weights      of column {column!r}, in all but counts of rows and calibration")
     for line in lines:
         print(line)
 
 
-def _errors(machine: Any, truth: Any, X: Gaussians) -> Iterator[str]:
+def _errors(machine: Any, truth: Any, X: Gaussians, w: Weights) -> Iterator[str]:
     """Write how far values are from their predictions, line by line."""
     predicted = machine.predict(X)
-    share = f"{r2_score(truth, predicted):.4f}" if len(truth) > 1 else "not defined"
+    share = (
+        f"{r2_score(truth, predicted, sample_weight=w):.4f}" if len(truth) > 1 else "not defined"
+    )
     rows = "1 row" if len(truth) == 1 else f"{len(truth)} rows"
     yield f"R^2                  {share} ({rows})"
-    yield f"mean absolute error  {mean_absolute_error(truth, predicted):.6g}"
+    yield f"mean absolute error  {mean_absolute_error(truth, predicted, sample_weight=w):.6g}"
     if machine.loss == "pinball":
-        loss = mean_pinball_loss(truth, predicted, alpha=machine.quantile)
-        below = 100 * np.mean(truth <= predicted)
+        loss = mean_pinball_loss(truth, predicted, sample_weight=w, alpha=machine.quantile)
+        below = 100 * np.average(truth <= predicted, weights=w)
         yield f"pinball loss         {loss:.6g} at the quantile {machine.quantile:g}"
         yield f"share                {below:.2f} % of the rows at or below their prediction"
 
 
 def _hits(
-    model: Any, truth: npt.NDArray[np.intp], X: Gaussians, ranks: Sequence[int]
+    model: Any, truth: npt.NDArray[np.intp], X: Gaussians, w: Weights, ranks: Sequence[int]
 ) -> Iterator[str]:
     """Write how many labels are right, and of which classes, line by line."""
     machine, seen = machine_of(model), as_the_machine_sees(model, X)
@@ -76,9 +93,10 @@ def _hits(
     predicted = np.searchsorted(machine.classes_, labels)
     names = [str(value) for value in machine.classes_]
     right = int(np.sum(truth == predicted))
-    yield f"accuracy     {100 * right / len(truth):.2f} % ({right} of {len(truth)} rows)"
+    accuracy = accuracy_score(truth, predicted, sample_weight=w)
+    yield f"accuracy     {100 * accuracy:.2f} % ({right} of {len(truth)} rows)"
     if len(names) == 2:
-        yield from _of_two_classes(machine, truth, predicted, seen, names[1], ranks)
+        yield from _of_two_classes(machine, truth, predicted, seen, w, names[1], ranks)
     if calibrated:
         probabilities = model.predict_proba(X)
         for k in range(1 if len(names) == 2 else 0, len(names)):
@@ -87,7 +105,7 @@ def _hits(
                 f"calibration  {100 * error.calibration_error:.2f} % mean error of the probability "
                 f"of {names[k]}"
             )
-    yield from _report(names, truth, predicted)
+    yield from _report(names, truth, predicted, w)
 
 
 def _of_two_classes(
@@ -95,28 +113,34 @@ def _of_two_classes(
     truth: npt.NDArray[np.intp],
     predicted: npt.NDArray[np.intp],
     seen: Gaussians,
+    w: Weights,
     positive: str,
     ranks: Sequence[int],
 ) -> Iterator[str]:
     """Write how good two classes are told apart, and how good the ranking by decision values is."""
     if not seen.covariances.certain and hasattr(machine, "side_probability"):
         side = machine.side_probability(seen)
-        expected = np.where(truth == 1, side, 1 - side).mean()
+        expected = np.average(np.where(truth == 1, side, 1 - side), weights=w)
         yield f"expected     {100 * expected:.2f} % when every row moves within its errors"
-    yield f"F1           {f1_score(truth, predicted, zero_division=0):.4f} of {positive}"
-    relevant = int(np.sum(truth == 1))
+    f1 = f1_score(truth, predicted, sample_weight=w, zero_division=0)
+    yield f"F1           {f1:.4f} of {positive}"
+    relevant = w[truth == 1].sum()
     if relevant == 0:
         yield f"ranking      not judged: no row is {positive}"
         return
     decision = machine.decision_function(seen)
-    average = average_precision_score(truth, decision)
+    average = average_precision_score(truth, decision, sample_weight=w)
     yield f"ranking      average precision {average:.4f} of {positive}, by decision value"
     # of equal decision values the order of the rows decides, as everywhere
     order = np.argsort(-decision, kind="stable")
     for k in ranks:
-        if k <= len(truth):
-            found = int(np.sum(truth[order[:k]] == 1))
-            yield (f"  first {k:<6}precision {found / k:.4f}  recall {found / relevant:.4f}")
+        first = order[:k]
+        if k <= len(truth) and w[first].any():
+            found = w[first] @ (truth[first] == 1)
+            yield (
+                f"  first {k:<6}precision {found / w[first].sum():.4f}  "
+                f"recall {found / relevant:.4f}"
+            )
 
 
 def _class_codes(machine: Any, table: Table) -> npt.NDArray[np.intp]:
@@ -135,12 +159,18 @@ def _class_codes(machine: Any, table: Table) -> npt.NDArray[np.intp]:
 
 
 def _report(
-    names: list[str], truth: npt.NDArray[np.intp], predicted: npt.NDArray[np.intp]
+    names: list[str],
+    truth: npt.NDArray[np.intp],
+    predicted: npt.NDArray[np.intp],
+    w: Weights,
 ) -> Iterator[str]:
     """Write the confusion matrix and the measures of each class, line by line."""
     codes = np.arange(len(names))
     matrix = confusion_matrix(truth, predicted, labels=codes)
-    measures = precision_recall_fscore_support(truth, predicted, labels=codes, zero_division=0)
+    *measures, _ = precision_recall_fscore_support(
+        truth, predicted, labels=codes, sample_weight=w, zero_division=0
+    )
+    counts = np.bincount(truth, minlength=len(names))
     width = max(10, *(len(name) + 2 for name in names))
     yield ""
     yield "confusion matrix (lines: true class, columns: predicted class)"
@@ -149,5 +179,5 @@ def _report(
         yield f"{name:<{width}}" + "".join(f"{count:>{width}}" for count in row)
     yield ""
     yield f"{'class':<{width}}{'precision':>11}{'recall':>9}{'F1':>9}{'rows':>8}"
-    for name, precision, recall, f1, rows in zip(names, *measures, strict=True):
+    for name, precision, recall, f1, rows in zip(names, *measures, counts, strict=True):
         yield f"{name:<{width}}{precision:>11.4f}{recall:>9.4f}{f1:>9.4f}{rows:>8}"

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from halosvm import _core
 from halosvm.commands.tables.reading import CommandError
@@ -99,7 +100,7 @@ def make_machine(arguments: argparse.Namespace) -> Any:
 
 
 def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) -> Pipeline:
-    """Return the steps before a machine, and it."""
+    """Return the steps before a machine, and it; all take weights from scikit-learn's routing."""
     steps: list[tuple[str, Any]] = []
     if arguments.errors == "measurement":
         # the spread of a posterior would shrink the slopes of a regression: it knows nothing of y
@@ -114,6 +115,9 @@ def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) 
         steps.append(
             ("map", MAPS[form](n_components=count, random_state=arguments.seed, **options))
         )
+    for _, step in (*steps, ("machine", machine)):
+        taken = [each for each in ("sample_weight", "y_std") if has_fit_parameter(step, each)]
+        step.set_fit_request(**dict.fromkeys(taken, True))
     return Pipeline([*steps, ("machine", machine)])
 
 

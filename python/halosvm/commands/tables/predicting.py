@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import is_regressor
 
 from halosvm.commands.tables.reading import CommandError, read, tell
-from halosvm.files.atomic import require_writable
 from halosvm.files.table_models import (
+    as_taken,
     as_the_machine_sees,
     load,
     machine_of,
     meaning_of_errors,
     population_of,
 )
-from halosvm.files.tables.writing import WITH_COLUMNS, output_format, write_columns
+from halosvm.files.tables.typed import WITH_COLUMNS
+from halosvm.files.tables.writing import output_format, require_table, write_columns
 
 if TYPE_CHECKING:
     import argparse
@@ -33,12 +34,14 @@ def predict(arguments: argparse.Namespace) -> None:
         raise CommandError(
             f"predictions have columns, {form} has none; one of {', '.join(WITH_COLUMNS)}"
         )
-    require_writable(output)
+    require_table(output, form)
     model, names, trained = load(arguments.model)
     require_population(arguments, model)
     table = read(arguments, model_features=names, trained=trained)
     columns = dict(table.kept)
-    predicted = (_values if is_regressor(machine_of(model)) else _decisions)(model, table.examples)
+    predicted = (_values if is_regressor(machine_of(model)) else _decisions)(
+        model, as_taken(model, table.examples)
+    )
     for name in set(columns) & set(predicted):
         raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
     write_columns(columns | predicted, output, form)

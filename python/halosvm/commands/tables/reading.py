@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from halosvm.files.table_models import NOTHING, Trained
+from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import PATTERNS, ErrorRules
-from halosvm.files.tables.table import OWN, Reading, read_table
+from halosvm.files.tables.table import OWN, read_table
 from halosvm.files.tables.text import Dialect
 
 if TYPE_CHECKING:
@@ -26,11 +27,12 @@ def read(
     *,
     labelled: bool = False,
     values: bool = False,
+    weighted: bool = False,
     features: Sequence[str] | None = None,
     model_features: Sequence[str] | None = None,
     trained: Trained = NOTHING,
 ) -> Table:
-    """Read the table, with labels or with the values of a regression where they are asked for.
+    """Read the table, with labels, values of a regression and weights where they are asked for.
 
     Columns that no option names have the roles that they had for a model.
     """
@@ -43,6 +45,8 @@ def read(
         model_features=model_features,
         own_label=trained.label,
         target_unit=trained.unit,
+        weight=arguments.weight if weighted else None,
+        own_weight=trained.weight if weighted else None,
         drop=getattr(arguments, "drop", ()),
         keep=getattr(arguments, "keep", ()),
         reading=reading_of(arguments, trained),

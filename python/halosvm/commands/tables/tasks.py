@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import make_scorer, mean_pinball_loss
+from sklearn.metrics import get_scorer, make_scorer, mean_pinball_loss
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from halosvm.files.tables.labels import parse_labels
@@ -33,7 +33,7 @@ class Task:
     y : ndarray of shape (n_samples,)
         Labels or values.
     fit_params : dict
-        What `fit` of the machine takes besides.
+        What `fit` takes besides: weights, and of a regression the errors of the values.
     summary : dict of str to str
         What the table says of labels or values.
     largest : int
@@ -48,8 +48,8 @@ class Task:
         A score as text.
     stratified : bool
         Whether each fold is to have a part of each class.
-    scoring : callable or None
-        The scorer, None for `score` of the machine.
+    scoring : callable
+        The scorer, which takes weights.
     """
 
     y: npt.NDArray[Any]
@@ -61,7 +61,7 @@ class Task:
     measure: str
     told: Callable[[float], str]
     stratified: bool
-    scoring: Any = None
+    scoring: Any
 
     def folds(self, n_folds: int, seed: int) -> KFold | StratifiedKFold:
         """Return the splitter of the rows."""
@@ -77,7 +77,7 @@ def classification(table: Table, column: str | None) -> Task:
         raise TableError(f"{table.path}: {where} holds one class only: {table.labels[0]!r}")
     return Task(
         parse_labels(table.labels),
-        {},
+        _weights(table),
         {"classes": ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))},
         min(counts.values()),
         "a class has one row",
@@ -85,6 +85,7 @@ def classification(table: Table, column: str | None) -> Task:
         "accuracy",
         lambda score: f"{100 * score:.2f} %",
         stratified=True,
+        scoring=_weighted(get_scorer("accuracy")),
     )
 
 
@@ -98,7 +99,7 @@ def regression(table: Table, machine: Any) -> Task:
     errors = "no error column" if std is None else "with an error column"
     task = Task(
         y,
-        {} if std is None else {"y_std": std},
+        _weights(table) | ({} if std is None else {"y_std": std}),
         {"values": f"{y.min():g} to {y.max():g}, {errors}"},
         len(y) // 2,  # R^2 needs two rows
         "1 row" if len(y) == 1 else f"{len(y)} rows",
@@ -106,11 +107,20 @@ def regression(table: Table, machine: Any) -> Task:
         "R^2",
         lambda score: f"{score:.4f}",
         stratified=False,
+        scoring=_weighted(get_scorer("r2")),
     )
     if machine.loss != "pinball":
         return task
     # R^2 would favour the mean where another quantile is asked for
     scoring = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=machine.quantile)
     return replace(
-        task, measure="pinball loss", told=lambda score: f"{-score:.6g}", scoring=scoring
+        task, measure="pinball loss", told=lambda score: f"{-score:.6g}", scoring=_weighted(scoring)
     )
+
+
+def _weights(table: Table) -> dict[str, npt.NDArray[np.float64]]:
+    return {} if table.weights is None else {"sample_weight": table.weights}
+
+
+def _weighted(scorer: Any) -> Any:
+    return scorer.set_score_request(sample_weight=True)

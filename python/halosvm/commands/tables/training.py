@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -15,8 +16,10 @@ from halosvm.commands.tables.machines import described, make_machine, make_pipel
 from halosvm.commands.tables.reading import CommandError, progress, read
 from halosvm.commands.tables.tasks import classification, regression
 from halosvm.files.atomic import require_writable
+from halosvm.files.model_file import refuse_compressed
 from halosvm.files.table_models import (
     Trained,
+    as_taken,
     in_table_units,
     machine_of,
     meaning_of_errors,
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from halosvm.commands.tables.tasks import Task
+    from halosvm.files.tables.table import Table
     from halosvm.gaussians.gaussians import Gaussians
 
 
@@ -38,25 +42,35 @@ def train(arguments: argparse.Namespace) -> None:
     """Fit a model to a table, estimate how well it predicts, and write it to a file."""
     _check_options(arguments)
     machine = make_machine(arguments)
+    refuse_compressed(arguments.output)
     require_writable(arguments.output)
     classes = arguments.task == "classification"
     progress(f"reading {arguments.table}")
-    table = read(arguments, labelled=classes, values=not classes, features=arguments.features)
-    task = classification(table, arguments.label) if classes else regression(table, machine)
-    X = table.examples
-    pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
+    table = read(
+        arguments,
+        labelled=classes,
+        values=not classes,
+        weighted=True,
+        features=arguments.features,
+    )
     if arguments.lam is not None:
-        arguments.C = 1.0 / (arguments.lam * len(X))
-    with warnings.catch_warnings():
+        arguments.C = 1.0 / (arguments.lam * len(table.lines))
+    with warnings.catch_warnings(), config_context(enable_metadata_routing=True):
         # The summary says how far from the optimum the fit may be.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        task = classification(table, arguments.label) if classes else regression(table, machine)
+        X = table.examples
+        pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
+        X = as_taken(pipeline, X)
         fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
     model = in_table_units(fitted, table.features)
-    save(model, arguments.output, Trained(arguments.label, table.target_unit, table.roles))
+    trained = Trained(arguments.label, table.target_unit, table.roles, arguments.weight)
+    save(model, arguments.output, trained)
     machine, truth = machine_of(model), population_of(model)
     summary = {
         "rows": str(len(task.y)),
         **task.summary,
+        **_weighed(table, arguments.weight),
         "features": f"{len(table.features)}, {table.uncertain}",
         "errors": meaning_of_errors(truth),
         "estimator": _named(machine, arguments),
@@ -85,6 +99,12 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise CommandError("--calibrate needs folds, and --folds is 0")
 
 
+def _weighed(table: Table, column: str | None) -> dict[str, str]:
+    if table.weights is None:
+        return {}
+    return {"weights": f"{table.weights.min():g} to {table.weights.max():g}, of column {column!r}"}
+
+
 def _named(machine: Any, arguments: argparse.Namespace) -> str:
     name = type(machine).__name__
     if arguments.approximate is not None:
@@ -110,7 +130,7 @@ def _choose_and_fit(
     pipeline: Pipeline, X: Gaussians, task: Task, arguments: argparse.Namespace
 ) -> tuple[Any, str]:
     """Fit on all rows, with the given C or the best of the grid; describe the quality."""
-    y, params = task.y, {f"machine__{name}": value for name, value in task.fit_params.items()}
+    y, params = task.y, task.fit_params
     if arguments.C != "cv":
         pipeline.set_params(machine__C=arguments.C)
     n_folds = min(arguments.folds, task.largest)
@@ -148,4 +168,4 @@ def _choose_and_fit(
     calibrated = UncertainCalibratedClassifier(
         pipeline, method=arguments.calibrate, cv=task.folds(n_folds, arguments.seed)
     )
-    return calibrated.fit(X, y), quality
+    return calibrated.fit(X, y, **params), quality

@@ -3,6 +3,7 @@
 opening     a path or standard input: its bytes and its format
 text        CSV and TSV in their dialects, read by pandas
 typed       Parquet and Feather by pyarrow; FITS, ECSV and VOTable, with units and masks, by astropy
+reading     how options say that a table is read
 roles       which columns are features, errors and labels
 numerical   svmlight and npz files, which hold matrices
 documents   means, labels and covariances in three files of SVM-GSU

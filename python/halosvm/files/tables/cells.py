@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from halosvm.files.tables.reading import Reading
     from halosvm.files.tables.roles import ErrorColumn, Roles
-    from halosvm.files.tables.table import Reading
     from halosvm.files.tables.text import TextColumns
     from halosvm.files.tables.typed import TypedColumns
 
@@ -35,12 +35,7 @@ def numbers_of(
 ) -> tuple[Array, Array, list[str]]:
     """Return values and standard deviations side by side, both NaN where the value is missing."""
     names = [*numbers, *(name for error in roles.errors.values() for name in error.names)]
-    block = columns.numbers(names)
-    for sentinel in reading.sentinels:
-        block[block == sentinel] = np.nan
-        if abs(sentinel) < np.finfo(np.float32).max:
-            block[block == np.float64(np.float32(sentinel))] = np.nan  # in columns of float32
-    _refuse(columns, np.isinf(block), block, names, "is not a finite number")
+    block = _finite(columns, names, reading)
     if reading.missing == "error":
         _refuse_missing(columns, block, names, roles)
     values = block[:, : len(numbers)].copy()
@@ -60,6 +55,26 @@ def numbers_of(
     if without and reading.missing == "impute":
         notes.append(f"{counted(without, 'value')} without an error taken as missing")
     return values, std, notes
+
+
+def weights_of(columns: Columns, name: str, reading: Reading) -> Array:
+    """Return how much each row counts, NaN where that is missing."""
+    weights = _finite(columns, [name], reading)[:, 0]
+    _refuse_negative(columns, name, weights, "a weight")
+    if not np.nansum(weights):
+        raise TableError(f"{columns.path}, column {name!r}: no weight is above 0")
+    return weights
+
+
+def _finite(columns: Columns, names: Sequence[str], reading: Reading) -> Array:
+    """Return columns of numbers, NaN where one is missing, after a check that none is infinite."""
+    block = columns.numbers(names)
+    for sentinel in reading.sentinels:
+        block[block == sentinel] = np.nan
+        if abs(sentinel) < np.finfo(np.float32).max:
+            block[block == np.float64(np.float32(sentinel))] = np.nan  # in columns of float32
+    _refuse(columns, np.isinf(block), block, names, "is not a finite number")
+    return block
 
 
 def _refuse_missing(columns: Columns, block: Array, names: Sequence[str], roles: Roles) -> None:
@@ -92,11 +107,11 @@ def _standard_deviations(columns: Columns, error: ErrorColumn, given: Array) -> 
     return np.sqrt(column)
 
 
-def _refuse_negative(columns: Columns, name: str, values: Array) -> None:
+def _refuse_negative(columns: Columns, name: str, values: Array, what: str = "an error") -> None:
     if (values < 0).any():
         row = int(np.argmax(values < 0))
         raise TableError(
-            f"{_place(columns, row)}, column {name!r}: {values[row]:g} is negative; an error must "
+            f"{_place(columns, row)}, column {name!r}: {values[row]:g} is negative; {what} must "
             "be >= 0"
         )
 
@@ -148,9 +163,10 @@ def complete_rows(
             f"{_place(columns, row)}, column {label!r}: missing label{cell}; --missing drop leaves "
             "out such rows"
         )
-    values_missing = missing[:, n_features:].any(axis=1)
-    if values_missing.any():
-        raise _missing(columns, numbers[-1], int(np.argmax(values_missing)))
+    absent = np.argwhere(missing[:, n_features:])
+    if len(absent):
+        row, j = (int(index) for index in absent[0])
+        raise _missing(columns, numbers[n_features + j], row)
     told = f"{counted(int(missing.sum()), 'missing value')} estimated from the others of their rows"
     return np.arange(len(values)), [told] if missing.any() else []
 

@@ -1,4 +1,4 @@
-"""The three files of SVM-GSU: means, labels and covariances by the id of a document.
+"""The three files of SVM-GSU, read and written: means, labels and covariances by document.
 
 A line of each begins with the id, and zeros are left out:
 
@@ -17,12 +17,16 @@ import numpy as np
 
 from halosvm.files.tables.numerical import Matrices
 from halosvm.files.tables.trouble import TableError, counted, listing
+from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.covariances import Covariances
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
+
+    from halosvm.files.tables.table import Table
 
 COVARIANCE_KINDS = ("full", "diagonal", "isotropic")
 
@@ -32,6 +36,16 @@ class TextFile(NamedTuple):
 
     path: str
     data: bytes
+
+
+class DocumentFiles(NamedTuple):
+    """Where labels and covariances are to be written."""
+
+    labels: str | os.PathLike[str] | None = None
+    covariances: str | os.PathLike[str] | None = None
+
+
+MEANS_ALONE = DocumentFiles()
 
 
 def read_documents(
@@ -232,3 +246,85 @@ def _refuse_repeated(file: TextFile, lines: list[int], rows: list[int], places: 
         if pair in seen:
             raise TableError(f"{file.path}, line {lines[pair[0]]} gives an entry twice")
         seen.add(pair)
+
+
+# ---- writing -------------------------------------------------------------------------------------
+def documents_text(table: Table, files: DocumentFiles) -> tuple[tuple[str, str, str], list[str]]:
+    """Return means, labels and covariances as text, and what is to be known for reading them.
+
+    Documents are called by their number in the table.
+    """
+    targets = table.labels if table.values is None else [repr(v) for v in table.values.tolist()]
+    S = table.covariances
+    if table.std is not None:
+        S = Covariances.from_std(table.std)
+    given = {
+        "labels": (bool(targets), files.labels),
+        "covariances": (S is not None, files.covariances),
+    }
+    for what, (there, path) in given.items():
+        if there and path is None:
+            raise TableError(f"{table.path} has {what}; name a file for them by --to-{what}")
+        if path is not None and not there:
+            raise TableError(f"{table.path} has no {what}; leave --to-{what} out")
+    if table.values_std is not None:
+        raise TableError(f"{table.path} has errors of its values, which svm-gsu cannot hold")
+    for row, cell in enumerate(targets):
+        if cell.startswith("+") or len(cell.split()) != 1:
+            raise TableError(
+                f"{table.place(row)}: the label {cell!r} would be read otherwise; svm-gsu holds "
+                "words without blanks that do not begin with +"
+            )
+    names = [f"doc_{row + 1}" for row in range(len(table.lines))]
+    labels = "".join(f"{name} {cell}\n" for name, cell in zip(names, targets, strict=False))
+    covariances, notes = ("", []) if S is None else _covariance_lines(names, S)
+    return (_mean_lines(names, table.mean), labels, covariances), notes
+
+
+def _mean_lines(names: Sequence[str], mean: Any) -> str:
+    lines = []
+    for row, name in enumerate(names):
+        values = mean[[row]].toarray()[0] if hasattr(mean, "toarray") else mean[row]
+        # the last feature tells how many there are
+        lines.append(_line(name, [(j,) for j in _entries(values, last=row == 0)], values))
+    return "".join(lines)
+
+
+def _covariance_lines(names: Sequence[str], S: Covariances) -> tuple[str, list[str]]:
+    """Return the entries of covariances, of which the first document tells the kind."""
+    d = S.shape[1]
+    if storage_of(S).spherical:
+        lines = [_line(n, [(0, 0)], v[:1, None]) for n, v in zip(names, S.variances(), strict=True)]
+        note = "covariances are isotropic, which --covariances-are has to tell"
+        return "".join(lines), [note] if d > 1 else []
+    if storage_of(S).independent:
+        lines = []
+        for row, (name, variances) in enumerate(zip(names, S.variances(), strict=True)):
+            places = [(j, j) for j in _entries(variances, last=row == 0)]
+            lines.append(_line(name, places, np.diag(variances)))
+        return "".join(lines), []
+    lines = []
+    for row, name in enumerate(names):
+        matrix = S[[row]].to_full()[0]
+        there = _there(matrix)
+        there[0, -1] |= row == 0
+        places = [divmod(int(at), d) for at in np.flatnonzero(there)]
+        lines.append(_line(name, places, matrix))
+    return "".join(lines), []
+
+
+def _entries(values: npt.NDArray[np.float64], *, last: bool) -> list[int]:
+    there = _there(values)
+    there[-1] |= last
+    places: list[int] = np.flatnonzero(there).tolist()
+    return places
+
+
+def _there(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Tell what is not +0."""
+    return np.asarray((values != 0) | np.signbit(values))
+
+
+def _line(name: str, places: Sequence[tuple[int, ...]], values: npt.NDArray[np.float64]) -> str:
+    cells = (f"{','.join(str(k + 1) for k in at)}:{float(values[at])!r}" for at in places)
+    return " ".join([name, *cells]) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,20 +41,37 @@ def parse_labels(cells: Sequence[str]) -> npt.NDArray[Any]:
     return np.array(cells, dtype=np.str_)
 
 
-def codes_by_cell(classes: Iterable[Any]) -> dict[str | float, int]:
+def with_equal_numbers_spelt_alike(cells: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the cells with ``1.0`` as ``1`` where both are there, and what is to be told of it.
+
+    That is done where every cell is a number: beside words, ``1`` and ``1.0`` may be names.
+    """
+    values = {cell: _number(cell) for cell in dict.fromkeys(cells)}
+    if None in values.values() or len(set(values.values())) == len(values):
+        return list(cells), []
+    first: dict[Any, str] = {}
+    for cell, value in values.items():
+        first.setdefault(value, cell)
+    one, other = next((c, first[v]) for c, v in values.items() if first[v] != c)
+    if all(value is not None and _is_whole(value) for value in first):
+        first = {value: str(int(value)) for value in first}
+    return [first[values[cell]] for cell in cells], [f"labels {other} and {one} are one class"]
+
+
+def codes_by_cell(classes: Iterable[Any]) -> dict[str | Decimal, int]:
     """Return the number of each class by its text and, where no two are equal, by its value.
 
     Classes that were "0.0" and "1.0" are those that another table calls 0 and 1.
     """
     texts = [str(value) for value in classes]
-    codes: dict[str | float, int] = {text: code for code, text in enumerate(texts)}
+    codes: dict[str | Decimal, int] = {text: code for code, text in enumerate(texts)}
     values = [_number(text) for text in texts]
     if None not in values and len(set(values)) == len(values):
         codes |= {value: code for code, value in enumerate(values) if value is not None}
     return codes
 
 
-def code_of(cell: str, codes: dict[str | float, int]) -> int | None:
+def code_of(cell: str, codes: dict[str | Decimal, int]) -> int | None:
     """Return the number of the class of a cell, None for no known class."""
     code = codes.get(cell)
     if code is None:
@@ -63,10 +80,17 @@ def code_of(cell: str, codes: dict[str | float, int]) -> int | None:
     return code
 
 
-def _number(cell: str) -> float | None:
-    with contextlib.suppress(ValueError):
-        return float(cell)
-    return None
+def _number(cell: str) -> Decimal | None:
+    """Return the number exactly, for identifiers are longer than the digits of a float."""
+    try:
+        value = Decimal(cell)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and "_" not in cell else None
+
+
+def _is_whole(value: Decimal) -> bool:
+    return value.adjusted() < 18 and value == value.to_integral_value()
 
 
 def _is_integer(cell: str) -> bool:

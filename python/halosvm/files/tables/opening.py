@@ -9,6 +9,8 @@ import os
 import re
 import sys
 import zlib
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -54,12 +56,17 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     return data
 
 
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """Return the ending of a name, before that of a compression."""
+    name = PurePath(path)
+    if name.suffix.lower() in COMPRESSIONS:
+        name = name.with_suffix("")
+    return name.suffix.lower()
+
+
 def format_of(path: str | os.PathLike[str]) -> str | None:
     """Return the format that the ending of a name stands for, None for none."""
-    name = PurePath(path)
-    while name.suffix.lower() in COMPRESSIONS:
-        name = name.with_suffix("")
-    return _BY_SUFFIX.get(name.suffix.lower())
+    return _BY_SUFFIX.get(ending_of(path))
 
 
 def format_by_content(data: bytes) -> str:
@@ -75,16 +82,20 @@ def format_by_content(data: bytes) -> str:
     return "csv"
 
 
-def missing_package(name: str, use: str) -> TableError:
-    """Return the error of a package that is not there."""
-    return TableError(f"{use} needs {name}: pip install 'halosvm[io]'")
+def require_package(name: str, use: str) -> None:
+    """Raise TableError unless a package can be imported, with the reason where it is there."""
+    try:
+        import_module(name)
+    except ImportError as error:
+        if find_spec(name) is None:
+            raise TableError(f"{use} needs {name}: pip install 'halosvm[io]'") from error
+        raise TableError(f"{use} needs {name}, which cannot be imported: {error}") from error
 
 
 def _unzstd(data: bytes) -> bytes:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise missing_package("pyarrow", "zstd compression") from error
+    require_package("pyarrow", "zstd compression")
+    import pyarrow as pa
+
     source = pa.BufferReader(data)
     with pa.input_stream(source, compression="zstd") as stream:
         unpacked: bytes = stream.read()

@@ -271,7 +271,7 @@ def _held(columns: Sequence[str], otherwise: str) -> str:
 def _refuse_repeated(features: Sequence[str], taken: set[str]) -> None:
     for name, count in Counter(features).items():
         if count > 1 or name in taken:
-            why = "twice" if count > 1 else "and as the label"
+            why = "twice" if count > 1 else "and as the label or weight"
             raise TableError(f"column {name!r} is given as a feature {why}")
 
 

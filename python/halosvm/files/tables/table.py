@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,16 +20,18 @@ from halosvm.files.tables.cells import (
     convert,
     name_and_unit,
     numbers_of,
+    weights_of,
     with_unit,
 )
 from halosvm.files.tables.documents import TextFile, read_documents
-from halosvm.files.tables.labels import is_missing_label
+from halosvm.files.tables.labels import is_missing_label, with_equal_numbers_spelt_alike
 from halosvm.files.tables.numerical import Matrices, read_npz, read_svmlight
 from halosvm.files.tables.opening import format_by_content, format_of, read_bytes, shown
-from halosvm.files.tables.roles import ErrorColumn, ErrorRules, find_roles, require_columns
-from halosvm.files.tables.text import Dialect, TextColumns
+from halosvm.files.tables.reading import PLAIN, Reading, refuse_options_of_others
+from halosvm.files.tables.roles import ErrorColumn, find_roles, require_columns
+from halosvm.files.tables.text import TextColumns
 from halosvm.files.tables.trouble import ChoiceError, TableError, listing
-from halosvm.files.tables.typed import TypedColumns
+from halosvm.files.tables.typed import WITH_COLUMNS, TypedColumns
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.maps.measurements import with_errors
 
@@ -45,38 +47,6 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 OWN = "\0own"  # labels or values that a format has a place for, and no column
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a table is read, beside which of its columns.
-
-    Attributes
-    ----------
-    format : str or None
-        One of `halosvm.files.tables.opening.FORMATS`; None to tell it by the ending of the name, or
-        of a text by its content.
-    dialect : Dialect
-        Of CSV and TSV.
-    errors : ErrorRules
-    missing : {"error", "drop", "impute"}
-        What to do with missing cells: an error, leave out their rows, or leave them to
-        `EmpiricalBayes`.
-    sentinels : sequence of float
-        Numbers that stand for missing cells.
-    labels, covariances : path-like or None
-        The other files of SVM-GSU's three.
-    covariance_kind : {"full", "diagonal", "isotropic"} or None
-    """
-
-    format: str | None = None
-    dialect: Dialect = field(default_factory=Dialect)
-    errors: ErrorRules = field(default_factory=ErrorRules)
-    missing: Literal["error", "drop", "impute"] = "error"
-    sentinels: Sequence[float] = ()
-    labels: str | os.PathLike[str] | None = None
-    covariances: str | os.PathLike[str] | None = None
-    covariance_kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +68,8 @@ class Table:
     covariances : Covariances or None
         Instead of them, from a file of matrices.
     labels : list of str
-        The label cells as they stand in the file; empty when no label column was asked for.
+        The label cells as they stand in the file, but equal numbers in one spelling; empty when no
+        label column was asked for.
     lines : sequence of int or str
         The line of the file on which each row ends, or its number, counted from 1.
     values, values_std : ndarray of shape (n_samples,) or None
@@ -106,6 +77,8 @@ class Table:
         asked for, and when it has no error column.
     target_unit : str or None
         The unit of the values.
+    weights : ndarray of shape (n_samples,) or None
+        How much each row counts; None when no column of weights was asked for.
     roles : dict of str to ErrorColumn, or None
         The error columns of features and values by the names of columns; None without columns.
     kept : dict of str to ndarray
@@ -125,6 +98,7 @@ class Table:
     values: Array | None = None
     values_std: Array | None = None
     target_unit: str | None = None
+    weights: Array | None = None
     roles: dict[str, ErrorColumn] | None = None
     kept: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -175,9 +149,11 @@ def read_table(
     model_features: Sequence[str] | None = None,
     own_label: str | None = None,
     target_unit: str | None = None,
+    weight: str | None = None,
+    own_weight: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
-    reading: Reading = Reading(),
+    reading: Reading = PLAIN,
 ) -> Table:
     """Read features, their errors and labels from a table.
 
@@ -196,6 +172,10 @@ def read_table(
         Instead of them, the features of a model, which values are converted to the units of.
     own_label, target_unit : str, optional
         The column of labels or values of a table of columns for OWN, and the unit of the values.
+    weight : str, optional
+        The column of what each row counts, which is never a feature.
+    own_weight : str, optional
+        That of a model, for where none is given.
     drop : sequence of str
         Columns to leave out: features, or error columns of features or the target.
     keep : sequence of str
@@ -218,20 +198,36 @@ def read_table(
     form = reading.format or ("svm-gsu" if three else None) or format_of(path)
     if form is None or str(path) == "-":
         form = form or format_by_content(data)
-    if three and form != "svm-gsu":
-        raise TableError(f"--labels and --covariances belong to svm-gsu, {name} is {form}")
-    if form in ("svmlight", "npz", "svm-gsu"):
-        matrices = _matrices(form, name, data, model_features, reading)
-        return _from_matrices(name, matrices, label, target, features, [*drop, *keep])
-    columns: Columns = (
-        TextColumns(name, data, reading.dialect)
-        if form == "csv"
-        else TypedColumns(name, data, form)
+    refuse_options_of_others(
+        name,
+        form,
+        reading,
+        {"features": features is not None, "drop": drop, "keep": keep, "weight": weight},
     )
-    if own_label in columns.names:
-        label, target = (own_label if name == OWN else name for name in (label, target))
-    table = _from_columns(columns, label, target, features, model_features, drop, keep, reading)
-    return table if target is None else _in_unit(table, columns.unit(target), target_unit)
+    if form not in WITH_COLUMNS:
+        table = _from_matrices(
+            name, _matrices(form, name, data, model_features, reading), label, target
+        )
+    else:
+        columns: Columns = (
+            TextColumns(name, data, reading.dialect)
+            if form == "csv"
+            else TypedColumns(name, data, form)
+        )
+        if own_label in columns.names:
+            label, target = (own_label if name == OWN else name for name in (label, target))
+        if weight is None and own_weight in columns.names:
+            weight = own_weight
+        table = _from_columns(
+            columns, label, target, weight, features, model_features, drop, keep, reading
+        )
+        if target is not None:
+            table = _in_unit(table, columns.unit(target), target_unit)
+    notes = list(table.notes)
+    if own_weight is not None and table.weights is None:
+        notes.append(f"no column {own_weight!r}, the weights of the model: all rows count alike")
+    labels, told = with_equal_numbers_spelt_alike(table.labels)
+    return replace(table, labels=labels, notes=(*notes, *told))
 
 
 def _in_unit(table: Table, unit: Any, wanted: str | None) -> Table:
@@ -256,8 +252,6 @@ def _in_unit(table: Table, unit: Any, wanted: str | None) -> Table:
 def _matrices(
     form: str, name: str, data: bytes, features: Sequence[str] | None, reading: Reading
 ) -> Matrices:
-    if reading.missing != "error" or reading.sentinels:
-        raise TableError(f"{name}: --missing and --sentinel are for tables with columns")
     if form == "svmlight":
         return read_svmlight(name, data, features)
     if form == "npz":
@@ -271,19 +265,10 @@ def _matrices(
     )
 
 
-def _from_matrices(
-    name: str,
-    matrices: Matrices,
-    label: str | None,
-    target: str | None,
-    features: Sequence[str] | None,
-    others: Sequence[str],
-) -> Table:
-    if features is not None or others:
-        raise TableError(f"{name}: --features, --drop and --keep are for tables with columns")
+def _from_matrices(name: str, matrices: Matrices, label: str | None, target: str | None) -> Table:
     asked = label if target is None else target
     if asked not in (None, OWN):
-        raise TableError(f"{name} has no columns with names; leave --label {asked} out")
+        raise ChoiceError(f"{name} has no columns with names; leave --label {asked} out")
     if asked is not None and not matrices.targets:
         raise TableError(f"{name} has no labels")
     table = Table(
@@ -319,6 +304,7 @@ def _from_columns(
     columns: Columns,
     label: str | None,
     target: str | None,
+    weight: str | None,
     features: Sequence[str] | None,
     model_features: Sequence[str] | None,
     drop: Sequence[str],
@@ -343,11 +329,16 @@ def _from_columns(
     wanted = [name_and_unit(name, columns.names) for name in model_features or ()]
     chosen = features if model_features is None else [name for name, _ in wanted]
     require_columns(columns.path, columns.names, keep)
+    if weight is not None and weight in (label, target):
+        raise ChoiceError(f"column {weight!r} is given as the label and as the weight")
     roles = find_roles(
         columns.path,
         columns.names,
         # A model names its features: what is kept beside them may be one, or the errors of one.
-        not_features=[*([] if label is None else [label]), *(keep if chosen is None else ())],
+        not_features=[
+            *(name for name in (label, weight) if name is not None),
+            *(keep if chosen is None else ()),
+        ],
         target=target,
         features=chosen,
         drop=drop,
@@ -363,6 +354,9 @@ def _from_columns(
         names = tuple(model_features)
         convert(columns, values, std, roles.features, [unit for _, unit in wanted])
     labels = [] if label is None else columns.cells(label)
+    if weight is not None:
+        numbers.append(weight)
+        values = np.column_stack([values, weights_of(columns, weight, reading)])
     rows, more = complete_rows(columns, values, labels, label, numbers, n_features, reading)
     errors = {f: e for f, e in roles.errors.items() if f != target}
     has_values_std = target in roles.errors
@@ -374,8 +368,9 @@ def _from_columns(
         std=np.ascontiguousarray(std[rows, :n_features]) if errors else None,
         labels=[labels[row] for row in rows] if labels else [],
         lines=columns.lines[rows],
-        values=None if target is None else values[rows, -1].copy(),
+        values=None if target is None else values[rows, n_features].copy(),
         values_std=std[rows, -1].copy() if has_values_std else None,
+        weights=None if weight is None else values[rows, -1].copy(),
         roles=roles.errors,
         kept={name: columns.column(name)[rows] for name in keep},
         notes=(*columns.notes, *roles.notes, *notes, *more),

@@ -11,8 +11,9 @@ import codecs
 import csv
 import io
 import math
+import re
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ SEPARATORS = (",", "\t", ";", "|", " ")
 _WORDS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat", "?", "-", "--")
 _MISSING = frozenset(_WORDS)
 # pandas compares letter by letter
+_SEPARATOR_LINE = re.compile(r'"?sep=([^\w"\r\n])"?', re.IGNORECASE)
 _SPELLINGS = sorted({f(w) for w in _WORDS for f in (str.lower, str.upper, str.title)} | {"NaN"})
 
 
@@ -73,9 +75,10 @@ class TextColumns:
         self.path = path
         self.notes: list[str] = []
         self._decimal = dialect.decimal
+        lines = _decoded(path, data, dialect.encoding).split("\n")
+        dialect = _with_separator_line(lines, dialect)
         if dialect.separator == dialect.decimal:
             raise TableError(f"{path}: {dialect.decimal!r} cannot be separator and decimal point")
-        lines = _decoded(path, data, dialect.encoding).split("\n")
         header, first, separator = _find_header(path, lines, dialect)
         self._separator = separator
         self.names = header
@@ -132,7 +135,7 @@ class TextColumns:
         separator = self._separator
         if not any('"' in line for line in body):
             for number, line in zip(numbers, body, strict=True):
-                if line.strip():
+                if not _is_blank(line, separator):
                     yield (
                         number,
                         (len(line.split()) if separator == " " else line.count(separator) + 1),
@@ -234,6 +237,9 @@ def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[st
     first = full[0]
     if not dialect.header:
         separator = _separator_of(lines[first], lines[first], dialect)
+        first = next(
+            k for k, e in enumerate(lines) if not (_is_blank(e, separator) or e.startswith("#"))
+        )
         row = _cells(path, lines, first, separator)[0]
         return [str(k + 1) for k in range(len(row))], first, separator
     above = [k for k in comments if k < first]
@@ -255,6 +261,20 @@ def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[st
                 "add a line of names, or give --no-header, which calls the columns 1, 2, ..."
             )
     return _unique(path, names), below, separator
+
+
+def _with_separator_line(lines: list[str], dialect: Dialect) -> Dialect:
+    """Return the dialect of a first line ``sep=;``, as Excel takes it, and blank the line."""
+    found = _SEPARATOR_LINE.fullmatch(lines[0])
+    if found is None:
+        return dialect
+    lines[0] = ""
+    return replace(dialect, separator=dialect.separator or found[1])
+
+
+def _is_blank(line: str, separator: str) -> bool:
+    """Tell a line that is no row; of tabs alone it is one of missing cells."""
+    return not line.strip(" " if separator == "\t" else None)
 
 
 def _are_names(cells: list[str]) -> bool:

@@ -16,7 +16,7 @@ class TableError(ValueError):
 
 
 class ChoiceError(TableError):
-    """A table that can be used when something is chosen that was not."""
+    """Options that do not go with a table, or leave a choice open."""
 
 
 def listing(names: Sequence[str], most: int = 12) -> str:

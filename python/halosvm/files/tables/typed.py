@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm.files.tables.opening import missing_package
+from halosvm.files.tables.opening import require_package
 from halosvm.files.tables.trouble import TableError, as_option
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 BY_PYARROW = ("parquet", "feather")
 BY_ASTROPY = ("fits", "ecsv", "votable")
+PACKAGES = dict.fromkeys(BY_PYARROW, "pyarrow") | dict.fromkeys(BY_ASTROPY, "astropy")
+WITH_COLUMNS = ("csv", *BY_PYARROW, *BY_ASTROPY)
 _NAMES = {
     "parquet": "Parquet",
     "feather": "Feather",
@@ -50,13 +52,11 @@ class TypedColumns:
         self.path = path
         self.notes: list[str] = []
         load = _load_arrow if form in BY_PYARROW else _load_astropy
+        require_package(PACKAGES[form], f"{_NAMES[form]} ({path})")
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 self._columns, n_rows = load(data, form)
-        except ImportError as error:
-            package = "pyarrow" if form in BY_PYARROW else "astropy"
-            raise missing_package(package, f"{_NAMES[form]} ({path})") from error
         # what a damaged file makes of the readers is of all kinds
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
@@ -124,7 +124,13 @@ def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
         missing = series.isna().to_numpy(dtype=bool)
         if pd.api.types.is_numeric_dtype(series.dtype):
             whole = not missing.any()
-            plain = series.to_numpy() if whole else series.to_numpy(dtype=np.float64, na_value=0.0)
+            # of whole nullable columns older versions of pandas make objects
+            own = getattr(series.dtype, "numpy_dtype", series.dtype)
+            plain = (
+                series.to_numpy(dtype=own)
+                if whole
+                else series.to_numpy(dtype=np.float64, na_value=0.0)
+            )
             values = np.asarray(plain)
         else:
             values = series.to_numpy(dtype=object)

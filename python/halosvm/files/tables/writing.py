@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm.files.atomic import write_bytes
+from halosvm.files.atomic import require_writable, write_bytes
 from halosvm.files.tables.cells import name_and_unit
+from halosvm.files.tables.documents import MEANS_ALONE, DocumentFiles, documents_text
 from halosvm.files.tables.labels import parse_labels
-from halosvm.files.tables.opening import COMPRESSIONS, FORMATS, format_of, missing_package
+from halosvm.files.tables.opening import FORMATS, ending_of, format_of, require_package
 from halosvm.files.tables.trouble import TableError
-from halosvm.files.tables.typed import BY_ASTROPY, BY_PYARROW
+from halosvm.files.tables.typed import PACKAGES, WITH_COLUMNS
 from halosvm.gaussians.covariance_kinds import storage_of
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from halosvm.files.tables.table import Table
     from halosvm.gaussians.covariances import Covariances
 
-WITH_COLUMNS = ("csv", *BY_PYARROW, *BY_ASTROPY)
-
 
 def output_format(path: str | os.PathLike[str], given: str | None, default: str | None) -> str:
     """Return the format to write, from an option or else from the ending of the name."""
@@ -44,6 +43,15 @@ def output_format(path: str | os.PathLike[str], given: str | None, default: str 
             f"the ending of {path} names no format; name one by --to: {', '.join(FORMATS)}"
         )
     return found
+
+
+def require_table(path: str | os.PathLike[str], form: str) -> None:
+    """Raise before the work unless a table of a format can be written under a name."""
+    if form in PACKAGES:
+        require_package(PACKAGES[form], f"writing {form}")
+    if PurePath(path).suffix.lower() == ".zst":
+        require_package("pyarrow", "zstd compression")
+    require_writable(path)
 
 
 def write_columns(
@@ -62,15 +70,18 @@ def write_columns(
     if form not in WITH_COLUMNS:
         raise ValueError(f"{form} has no columns with names; use one of {', '.join(WITH_COLUMNS)}")
     writers = {"csv": _as_csv, "parquet": _as_arrow, "feather": _as_arrow}
-    try:
-        content = writers.get(form, _as_astropy)(columns, path, form)
-    except ImportError as error:
-        package = "pyarrow" if form in BY_PYARROW else "astropy"
-        raise missing_package(package, f"writing {form}") from error
-    write_bytes(path, _compressed(content, path))
+    if form in PACKAGES:
+        require_package(PACKAGES[form], f"writing {form}")
+    write_bytes(path, _compressed(writers.get(form, _as_astropy)(columns, path, form), path))
 
 
-def write_table(table: Table, path: str | os.PathLike[str], form: str, label: str) -> None:
+def write_table(
+    table: Table,
+    path: str | os.PathLike[str],
+    form: str,
+    label: str,
+    documents: DocumentFiles = MEANS_ALONE,
+) -> list[str]:
     """Write the examples of a table with their errors, and its labels or values.
 
     Parameters
@@ -78,18 +89,30 @@ def write_table(table: Table, path: str | os.PathLike[str], form: str, label: st
     table : Table
     path : path-like
     form : str
-        One of the formats but svm-gsu; errors of a format that has none for them are refused.
+        Errors that a format has no place for are refused.
     label : str
         What the column of labels or values is to be called.
+    documents : DocumentFiles
+        The other files of svm-gsu.
+
+    Returns
+    -------
+    list of str
+        What is to be known for reading it again.
     """
     if form in WITH_COLUMNS:
         write_columns(_columns(table, label), path, form)
     elif form == "npz":
-        write_bytes(path, _as_npz(table))
+        write_bytes(path, _compressed(_as_npz(table), path))
     elif form == "svmlight":
         write_bytes(path, _compressed(_as_svmlight(table), path))
     else:
-        raise ValueError(f"{form} is read and not written; use npz for any covariances")
+        texts, notes = documents_text(table, documents)
+        for name, text in zip((path, *documents), texts, strict=True):
+            if name is not None:
+                write_bytes(name, _compressed(text.encode("utf-8"), name))
+        return notes
+    return []
 
 
 def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
@@ -122,10 +145,7 @@ def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
 def _as_csv(
     columns: Mapping[str, npt.NDArray[Any]], path: str | os.PathLike[str], _kind: str
 ) -> bytes:
-    name = PurePath(path)
-    while name.suffix.lower() in COMPRESSIONS:
-        name = name.with_suffix("")
-    separator = "\t" if name.suffix.lower() in {".tsv", ".tab"} else ","
+    separator = "\t" if ending_of(path) in {".tsv", ".tab"} else ","
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
     writer.writerow(columns)
@@ -157,6 +177,8 @@ def _as_astropy(
             )
         table[column] = values.astype(np.str_) if values.dtype.kind == "O" else values
         table[column].unit = unit
+        if form == "fits":
+            _require_ascii(column, table[column], unit)
     if form == "ecsv":
         text = io.StringIO()
         table.write(text, format="ascii.ecsv")
@@ -168,6 +190,21 @@ def _as_astropy(
         warnings.simplefilter("ignore")
         table.write(stream, format=form, **options)
     return stream.getvalue()
+
+
+def _require_ascii(name: str, values: npt.NDArray[Any], unit: str | None) -> None:
+    """Raise for text that FITS has no letters for."""
+    texts = [
+        name,
+        unit or "",
+        *(dict.fromkeys(values.tolist()) if values.dtype.kind == "U" else ()),
+    ]
+    strange = next((text for text in texts if not (text.isascii() and text.isprintable())), None)
+    if strange is not None:
+        raise TableError(
+            f"column {name!r}: FITS holds printable ASCII text alone, not {strange!r}; write ecsv, "
+            "votable or parquet"
+        )
 
 
 def _as_npz(table: Table) -> bytes:
@@ -228,10 +265,9 @@ def _compressed(content: bytes, path: str | os.PathLike[str]) -> bytes:
     if suffix == ".xz":
         return lzma.compress(content)
     if suffix == ".zst":
-        try:
-            import pyarrow as pa
-        except ImportError as error:
-            raise missing_package("pyarrow", "zstd compression") from error
+        require_package("pyarrow", "zstd compression")
+        import pyarrow as pa
+
         packed: bytes = pa.compress(content, codec="zstd", asbytes=True)
         return packed
     return content

@@ -1,0 +1,16 @@
+"""A command run in this process: words in; what it says, and its summary as a dict, out."""
+
+from halosvm.commands.cli import main
+
+
+def run(capsys, *arguments):
+    """Exit status, standard output and standard error of a command."""
+    capsys.readouterr()
+    status = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def summary(out):
+    """Lines of the summary of a training by their names."""
+    return {line[:15].strip(): line[15:] for line in out.splitlines()}
