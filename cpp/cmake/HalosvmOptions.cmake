@@ -14,6 +14,15 @@ function(halosvm_core_properties target)
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     WINDOWS_EXPORT_ALL_SYMBOLS ON)
+  # With CMAKE_UNITY_BUILD a folder is compiled as one unit: its files share the templates of Eigen that they use.
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder "${source}" DIRECTORY)
+    string(REGEX REPLACE "^.*src/" "" folder "${folder}")
+    string(REPLACE "/" "_" folder "${folder}")
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "SHARED_LIBRARY")
     target_compile_definitions(${target} PUBLIC HALOSVM_SHARED)

@@ -1,6 +1,7 @@
 """What several test files share: data of every covariance kind, real data, and the true optimum."""
 
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,17 @@ from scipy import sparse
 from scipy.special import ndtr
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils.fixes import parse_version
+from threadpoolctl import threadpool_limits
 
 from halosvm import Covariances, Gaussians, _core, reference
 
 settings.register_profile("halosvm", deadline=None)  # nothing here is about time
 settings.load_profile("halosvm")
+
+# A worker of pytest-xdist has one processor. OpenBLAS has threads for all of them, for small
+# matrices too, and they wait by spinning: an eigendecomposition takes ten times as long.
+threadpool_limits(1, "blas")
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of the processes that tests start
 
 DATA = Path(__file__).parent / "data"
 

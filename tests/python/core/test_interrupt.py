@@ -281,10 +281,25 @@ OTHER_CALLS = (
 )
 
 
+# With the threads of OpenBLAS: an eigendecomposition that is left behind may be using them.
+ENVIRONMENT = {k: value for k, value in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+
+
+def run(*command):
+    """Run a program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=ENVIRONMENT,
+    )
+
+
 def measure(script):
     """Return what became of each long call that a signal met, in a process of its own."""
-    command = [sys.executable, "-c", PREAMBLE + script + END]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = run(PREAMBLE + script + END)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -344,8 +359,7 @@ sys.exit(3)
 @pytest.mark.parametrize("delay", [0.1, 0.3, 0.6])
 def test_process_ends_beside_an_eigendecomposition_that_was_left_behind(delay):
     # OpenBLAS waits in its destructor for threads that the eigendecomposition may be using.
-    command = [sys.executable, "-c", PREAMBLE + ENDING, str(delay)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = run(PREAMBLE + ENDING, str(delay))
     assert done.returncode == 3, done.stderr
     assert done.stdout in ("interrupted\n", "")  # nothing if it had ended before
 

@@ -48,7 +48,7 @@ def assert_optimal(result, bounds, tolerance, k=0):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_optimum_of_uncertain_examples_is_that_of_scipy(
-    make_gaussians, solve, kind, dtype, solver, fit_intercept, weighted
+    make_gaussians, solve, kind, dtype, fit_intercept, weighted
 ):
     if kind in WITH_CERTAIN:
         pytest.skip("SciPy needs a smooth objective")
@@ -65,34 +65,37 @@ def test_optimum_of_uncertain_examples_is_that_of_scipy(
     best = optimize.minimize(
         function, np.full(5, 0.1), jac=True, method="L-BFGS-B", options=options
     )
-    result = solve(X, y, solver, weights=weights, fit_intercept=fit_intercept, tolerance=1e-10)
-    assert result["converged"]
-    assert value_of(result, X, y, LAM, weights) == pytest.approx(best.fun, rel=1e-10)
-    # J is strongly convex: |w - w*|^2 <= 2 (J - J*) / lam.
-    distance = np.linalg.norm(result["coef"][0] - best.x[:4])
-    assert distance <= 2 * np.sqrt(2 * 1e-10 * best.fun / LAM)
-    assert result["intercept"][0] == pytest.approx(best.x[4] * fit_intercept, abs=1e-4)
+    for solver in SOLVERS:
+        result = solve(X, y, solver, weights=weights, fit_intercept=fit_intercept, tolerance=1e-10)
+        assert result["converged"], solver
+        value = value_of(result, X, y, LAM, weights)
+        assert value == pytest.approx(best.fun, rel=1e-10), solver
+        # J is strongly convex: |w - w*|^2 <= 2 (J - J*) / lam.
+        distance = np.linalg.norm(result["coef"][0] - best.x[:4])
+        assert distance <= 2 * np.sqrt(2 * 1e-10 * best.fun / LAM), solver
+        expected = pytest.approx(best.x[4] * fit_intercept, abs=1e-4)
+        assert result["intercept"][0] == expected, solver
 
 
 @pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("lam", [1.0, 0.02, 1e-4])
 def test_optimum_lies_between_the_bounds_of_newtons_method(
-    make_gaussians, bracket, solve, kind, solver, loss, fit_intercept, lam
+    make_gaussians, bracket, solve, kind, loss, fit_intercept, lam
 ):
-    if solver == "lbfgs" and kind in WITH_CERTAIN:
-        return  # L-BFGS alone may end short of the tolerance; its certificate is tested below
     X, y = make_gaussians(kind, n=50)
     weights = np.random.default_rng(2).integers(0, 3, 50).astype(float)
     bounds = bracket(X, y, lam, weights, loss, fit_intercept=fit_intercept)
     assert bounds[1] <= bounds[0] * (1 + 1e-8)
-    certain = loss == "hinge" or kind in WITH_CERTAIN
-    tolerance = 1e-4 if certain and solver == "lbfgs" else 1e-9
     options = {"weights": weights, "loss": loss, "fit_intercept": fit_intercept}
-    result = solve(X, y, solver, lam=lam, **options, tolerance=tolerance)
-    assert_optimal(result, bounds, tolerance)
-    value = value_of(result, X, y, lam, weights, loss)
-    assert result["objective"][0] == pytest.approx(value, rel=1e-12)
+    for solver in SOLVERS:
+        if solver == "lbfgs" and kind in WITH_CERTAIN:
+            continue  # L-BFGS alone may end short of the tolerance; its certificate is tested below
+        tolerance = 1e-4 if loss == "hinge" and solver == "lbfgs" else 1e-9
+        result = solve(X, y, solver, lam=lam, **options, tolerance=tolerance)
+        assert_optimal(result, bounds, tolerance)
+        value = value_of(result, X, y, lam, weights, loss)
+        assert result["objective"][0] == pytest.approx(value, rel=1e-12), solver
 
 
 @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
@@ -112,19 +115,21 @@ def test_optimum_of_certain_examples_without_intercept_is_that_of_liblinear(
 
 @pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
 def test_several_problems_have_the_optima_of_single_ones(
-    make_gaussians, bracket, solve, kind, solver, loss
+    make_gaussians, bracket, solve, kind, loss
 ):
     X, _ = make_gaussians(kind)
     codes = np.arange(60) % 3
     X = Gaussians(X.mean + 2.0 * np.eye(3, 4)[codes], cov=X.covariances)
+    labels = [np.where(codes == k, 1, -1) for k in range(3)]
+    bounds = [bracket(X, y, LAM, loss=loss) for y in labels]
     certain = loss == "hinge" or kind in WITH_CERTAIN
-    tolerance = 1e-4 if certain and solver == "lbfgs" else 1e-9
-    result = solve(X, codes, solver, n_problems=3, loss=loss, tolerance=tolerance)
-    for k in range(3):
-        y = np.where(codes == k, 1, -1)
-        assert_optimal(result, bracket(X, y, LAM, loss=loss), tolerance, k)
-        value = value_of(result, X, y, LAM, loss=loss, k=k)
-        assert result["objective"][k] == pytest.approx(value, rel=1e-12)
+    for solver in SOLVERS:
+        tolerance = 1e-4 if certain and solver == "lbfgs" else 1e-9
+        result = solve(X, codes, solver, n_problems=3, loss=loss, tolerance=tolerance)
+        for k, y in enumerate(labels):
+            assert_optimal(result, bounds[k], tolerance, k)
+            value = value_of(result, X, y, LAM, loss=loss, k=k)
+            assert result["objective"][k] == pytest.approx(value, rel=1e-12), solver
 
 
 # ---- unusual data --------------------------------------------------------------------------------
