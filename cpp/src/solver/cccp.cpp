@@ -3,6 +3,7 @@
 #include "solver/cccp.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "solver/method.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -85,7 +86,8 @@ Result minimize_problem(const LocalObjective& problem, const LinearModel& start,
     inner.tolerance = resolution;
     inner.max_iterations = settings.max_iterations - best.steps;
     const Majorant majorant(problem, touched);
-    Result round = minimize(majorant.objective(), best.model, inner);
+    // Where J is small the next spreads need more digits of w than its own certificate: not single steps in the dual.
+    Result round = apply(run_in_span, majorant.objective(), best.model, inner);
     best.steps += round.steps;
     best.epochs += round.epochs;
     const double before = best.objective(0);

@@ -17,6 +17,8 @@ Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, cons
                           const BatchSettings& settings);
 Search run_interior_point;
 Search run_dual_coordinate;
+/// L-BFGS or interior points, as suits the objective, in the span of the data where that pays.
+Search run_in_span;
 
 /// Whether interior points know the dual of the loss.
 bool supports_interior_point(const LocalObjective& objective);

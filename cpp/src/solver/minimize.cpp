@@ -212,9 +212,10 @@ Result in_these_features(const LocalObjective& objective, const Moments& about, 
   return result;
 }
 
-/// The same, or with the projection on the span of the data.
-Result in_their_span(const LocalObjective& objective, const Moments& about, const LinearModel& start,
-                     const BatchSettings& settings) {
+}  // namespace
+
+Result run_in_span(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+                   const BatchSettings& settings) {
   if (!Span::pays(objective)) return in_these_features(objective, about, start, settings);
   const Span span(objective);
   const LinearModel origin(objective.n_problems(), span.objective().n_features());  // interior points know no start
@@ -224,11 +225,13 @@ Result in_their_span(const LocalObjective& objective, const Moments& about, cons
   return result;
 }
 
+namespace {
+
 /// The method that suits the objective.
 Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                      const BatchSettings& settings) {
   constexpr Index enough = 400;  // passes, after which steps in the dual are too small
-  if (!begins_in_the_dual(objective)) return in_their_span(objective, about, start, settings);
+  if (!begins_in_the_dual(objective)) return run_in_span(objective, about, start, settings);
   BatchSettings first = settings;
   first.max_iterations = std::min(settings.max_iterations, enough);
   Result result = run_dual_coordinate(objective, about, start, first);
@@ -240,7 +243,7 @@ Result minimize_here(const LocalObjective& objective, const Moments& about, cons
       settings.report({done + at.epochs, at.objective, at.suboptimality});
     };
   }
-  const Result other = in_their_span(objective, about, result.model, rest);
+  const Result other = run_in_span(objective, about, result.model, rest);
   for (Index k = 0; k < objective.n_problems(); ++k) result.take(other.only(k), k);
   result.steps += other.steps;
   result.epochs += other.epochs;

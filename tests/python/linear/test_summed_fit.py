@@ -29,10 +29,10 @@ def in_chunks(X, y, edges, weights=None):
     return chunks(read)
 
 
-def assert_same_model(found, expected, C, n):
+def assert_same_model(found, expected, C, n, relative=1e-9):
     """Both are certified: J is strongly convex in w, |w - w*|^2 <= 2 (J - J*) / lam."""
     assert np.max(found.suboptimality_) <= found.tol
-    np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-9)
+    np.testing.assert_allclose(found.objective_, expected.objective_, rtol=relative)
     coef, other = np.atleast_2d(found.coef_), np.atleast_2d(expected.coef_)
     distance = np.linalg.norm(coef - other, axis=1)
     J = np.atleast_1d(expected.objective_)
@@ -158,7 +158,8 @@ def test_parameters_that_change_the_errors_reach_each_chunk(data):
     options = {"error_scale": 0.5, "loss": "worst_case", "radius": 0.3, "norm": np.inf, "tol": 1e-8}
     options["subspace"] = 0.9
     found = UncertainSVC(**options).fit(in_chunks(X, y, [100]))
-    assert_same_model(found, UncertainSVC(**options).fit(X, y), 1.0, 240)
+    # Kinks leave no more than what is certified.
+    assert_same_model(found, UncertainSVC(**options).fit(X, y), 1.0, 240, options["tol"])
 
 
 @pytest.mark.parametrize("estimator", [UncertainSVC(), UncertainSVR()])

@@ -410,7 +410,7 @@ def test_counts_other_than_threads_must_be_given(name):
     ("name", "allowed"),
     [
         ("loss", ", ".join(_core.loss_names())),
-        ("solver", "auto, lbfgs, interior_point, sgd, proximal_sgd"),
+        ("solver", "auto, lbfgs, interior_point, dual_coordinate, sgd, proximal_sgd"),
         ("averaging", "weighted, none"),
     ],
 )
