@@ -2,8 +2,9 @@
 
 They are imported from the installed wheel and run as they are. Left out are those of parameters and
 methods that `UncertainSVC` does not have, sparsify, intercept_scaling, penalty="l1", coef_init and
-predict_proba, and of partial_fit, which takes other steps; and test_class_weights and test_sample_weights, which
-ask for the side of a point that the optimum, w = (-1, -0.2), has exactly on its boundary.
+predict_proba, and of partial_fit, which takes other steps; and test_class_weights and
+test_sample_weights, which ask for the side of a point that the optimum, w = (-1, -0.2), has exactly
+on its boundary.
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """The dual coordinate solver, for certain examples: is it at the optimum, and is its bound true?
 
-Oracles: LIBSVM, LIBLINEAR where there is no intercept, and, where cvxpy is installed, Clarabel on the
-problem as it stands.
+Oracles: LIBSVM, LIBLINEAR where there is no intercept, and, where cvxpy is installed, Clarabel on
+the problem as it stands.
 """
 
 import warnings
@@ -122,8 +122,8 @@ def test_optimum_is_that_of_libsvm(C, weighted):
     lam, scores = 1 / (C * weights.sum()), X @ rival.coef_[0]
     losses = np.maximum(0.0, 1 - signs * (scores + (signs - scores)[:, None])) @ weights
     best = lam / 2 * rival.coef_[0] @ rival.coef_[0] + losses.min() / weights.sum()
-    assert_certified(clf, X, y, best, C, weights=weights)
-    assert clf.objective_ <= best * (1 + 1e-8)
+    assert best * (1 - 1e-6) <= clf.objective_ <= best * (1 + 1e-8)  # its stopping rule is not J's
+    assert clf.objective_ / (1 + clf.suboptimality_) <= best
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 10.0])
