@@ -122,7 +122,7 @@ def test_optimum_is_that_of_libsvm(C, weighted):
     lam, scores = 1 / (C * weights.sum()), X @ rival.coef_[0]
     losses = np.maximum(0.0, 1 - signs * (scores + (signs - scores)[:, None])) @ weights
     best = lam / 2 * rival.coef_[0] @ rival.coef_[0] + losses.min() / weights.sum()
-    assert best * (1 - 1e-6) <= clf.objective_ <= best * (1 + 1e-8)  # its stopping rule is not J's
+    assert best * (1 - 1e-5) <= clf.objective_ <= best * (1 + 1e-8)  # its stopping rule is not J's
     assert clf.objective_ / (1 + clf.suboptimality_) <= best
 
 
