@@ -131,7 +131,7 @@ bool has_kinks(const LocalObjective& objective) {
     // Examples a feature whose kinks together are nearly smooth. Interior points take one problem after another, and
     // their Hessians of factors more time.
     const Index of_some = factors != nullptr ? 100 : 300;
-    const Index very_many = objective.kinked_everywhere() && objective.n_problems() == 1 ? 1000 : of_some;
+    const Index very_many = objective.kinked_everywhere() && objective.n_problems() == 1 ? 500 : of_some;
     return objective.n_samples() < very_many * objective.n_features();
   }
   return factors != nullptr && total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
