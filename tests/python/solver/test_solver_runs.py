@@ -105,7 +105,7 @@ def law(n, *, certain=False):
     ("certain", "sizes", "most"),
     [
         (False, (1000, 10_000, 100_000), 30),
-        (True, (1000, 3000, 9000), 30),  # interior points
+        (True, (1000, 2000, 4000), 30),  # interior points
         (True, (10_000, 30_000, 100_000), 60),  # very many examples: L-BFGS
     ],
 )
