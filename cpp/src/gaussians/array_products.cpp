@@ -77,7 +77,7 @@ double read(T x) {
 /// \p size numbers as they are read, side by side.
 template <bool squared, int size, class T>
 Eigen::Array<double, size, 1> read_many(const T* from) {
-  const Eigen::Array<double, size, 1> values = Eigen::Map<const Eigen::Array<T, size, 1>>(from).template cast<double>();
+  Eigen::Array<double, size, 1> values = Eigen::Map<const Eigen::Array<T, size, 1>>(from).template cast<double>();
   if constexpr (squared) return values.square();
   return values;
 }

@@ -179,10 +179,12 @@ Result run_dual_coordinate(const LocalObjective& objective, const Moments& about
   for (Index first = 0; first < objective.n_problems(); first += at_once) {
     const Index count = std::min(at_once, objective.n_problems() - first);
     std::vector<std::unique_ptr<Run>> runs;
+    runs.reserve(static_cast<std::size_t>(count));
     for (Index k = 0; k < count; ++k) {
       runs.push_back(std::make_unique<Run>(objective.only(first + k), about, squares, settings));
     }
     std::vector<Run*> open;
+    open.reserve(runs.size());
     for (const auto& run : runs) open.push_back(run.get());
     while (!open.empty()) {
       run_tasks(

@@ -62,12 +62,13 @@ void CoordinateWalk::run(double enough, double passes, Checkpoint& checkpoint) {
   const auto has_time = [&] {
     return rows_read_ + static_cast<double>(order_.size()) <= most_ * static_cast<double>(all_.size());
   };
-  do {
-    if (!has_time()) return;
+  bool due = true;  // whatever was known before, there is an epoch
+  while (due && has_time()) {
     epoch(checkpoint);
     move_on();
     if (is_slow()) solve_face(checkpoint);
-  } while (estimate_ > enough && this->passes() < passes && !exhausted() && !order_.empty());
+    due = estimate_ > enough && this->passes() < passes && !exhausted() && !order_.empty();
+  }
 }
 
 void CoordinateWalk::shuffle() {

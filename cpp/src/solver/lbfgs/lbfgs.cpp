@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -70,7 +69,9 @@ class Lbfgs {
   void balance_on(std::vector<Index> rows) {
     share_ = 0.0;
     for (const Index row : rows) share_ += objective_.local()->weight(row);
-    if (share_ > 0.0 && objective_.fit_intercept()) some_.emplace(objective_.local()->sampled(std::move(rows)));
+    if (share_ > 0.0 && objective_.fit_intercept()) {
+      some_ = std::make_unique<LocalObjective>(objective_.local()->sampled(std::move(rows)));
+    }
   }
 
   /// A model near the minimum: from where the next step would lower J by less than a share of it.
@@ -400,8 +401,8 @@ class Lbfgs {
   bool has_kinks_;
   Rounding rounding_;
   double enough_ = -1.0;  ///< share of J by which a step has to lower it, or < 0 to go on to the tolerance
-  std::optional<LocalObjective> some_;  ///< that of some of the rows
-  double share_ = 0.0;                  ///< of the weights that they have
+  std::unique_ptr<LocalObjective> some_;  ///< that of some of the rows
+  double share_ = 0.0;                    ///< of the weights that they have
   Index pass_ = 0;
   double floor_ = 0.0;
   Vector centre_;
@@ -508,21 +509,37 @@ void precondition(const LocalObjective& sample, const Moments& about, const Line
   for (Index k = 0; k < n_problems; ++k) run.precondition(k, factor, scale(k));
 }
 
-/// A run that starts from the solution for some of the rows, with their Hessian as its model.
+/// Gives a run the floor and the matrix of a sample that has been solved.
+void begin_after(const LocalObjective& sample, const Moments& about, const LinearModel& model, Lbfgs& run) {
+  if (sample.has_many_kinks()) run.begin_with(first_floor);
+  precondition(sample, about, model, run);
+}
+
+/// A run that starts from the solution for some of the rows, and that from one for some of these.
 Lbfgs prepared(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                const BatchSettings& settings) {
-  const Index size = sample_size(objective);
-  const std::vector<Index> rows = size > 0 ? spread_rows(objective, size) : std::vector<Index>();
-  if (rows.empty() || !has_all_classes(objective, rows)) return {objective, about, start, settings};
-  const LocalObjective sample = objective.sampled(rows);
+  std::vector<LocalObjective> samples;
+  while (true) {
+    const LocalObjective& all = samples.empty() ? objective : samples.back();
+    const Index size = sample_size(all);
+    if (size == 0) break;
+    std::vector<Index> rows = spread_rows(all, size);
+    if (!has_all_classes(all, rows)) break;
+    samples.push_back(all.sampled(std::move(rows)));
+  }
   BatchSettings rough;
   rough.max_iterations = 30;
   rough.tolerance = std::max(settings.tolerance, 1e-3);
-  const double noise = 0.1 * static_cast<double>(objective.n_features()) / static_cast<double>(size);
-  const LinearModel model = prepared(sample, about, start, rough).approach(noise);
+  LinearModel model = start;
+  for (std::size_t i = samples.size(); i-- > 0;) {
+    Lbfgs run(samples[i], about, model, rough);
+    if (i + 1 < samples.size()) begin_after(samples[i + 1], about, model, run);
+    const auto size = static_cast<double>(samples[i].n_samples());
+    model = run.approach(0.1 * static_cast<double>(objective.n_features()) / size);
+  }
   Lbfgs run(objective, about, model, settings);
-  if (objective.has_many_kinks()) run.begin_with(first_floor);
-  precondition(sample, about, model, run);
+  if (samples.empty()) return run;
+  begin_after(samples.front(), about, model, run);
   constexpr Index few = 512;
   constexpr Index part = 64;  // of all: a few looks at them take a fraction of a pass
   const Index n = objective.n_samples();
