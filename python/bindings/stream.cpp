@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 namespace halosvm::bindings {
 namespace {
@@ -12,13 +14,32 @@ using StreamCodes = py::array_t<std::int16_t, py::array::c_style>;
 
 /// The state of a walk as a tuple of arrays and numbers, in the order of \ref StreamState.
 py::tuple stream_to_tuple(const StreamState& state) {
-  return py::make_tuple(state.coef, state.average, state.intercept, state.average_intercept, state.centre, state.square,
-                        state.weight, state.steps);
+  const Iterates& at = state.iterates;
+  return py::make_tuple(at.coef, at.average, at.centre, at.scale, at.factors, at.centre_square, at.along_centre,
+                        at.square, at.changed, state.intercept, state.average_intercept, state.square, state.weight,
+                        state.steps);
 }
 
-StreamState stream_from_tuple(const py::tuple& state) {
-  return {state[0].cast<Matrix>(), state[1].cast<Matrix>(), state[2].cast<Vector>(), state[3].cast<Vector>(),
-          state[4].cast<Vector>(), state[5].cast<double>(), state[6].cast<double>(), state[7].cast<Index>()};
+StreamState stream_from_tuple(const py::tuple& tuple) {
+  StreamState state;
+  Iterates& at = state.iterates;
+  std::size_t place = 0;
+  const auto read = [&](auto&... values) { ((values = tuple[place++].cast<std::decay_t<decltype(values)>>()), ...); };
+  read(at.coef, at.average, at.centre, at.scale, at.factors, at.centre_square, at.along_centre, at.square, at.changed,
+       state.intercept, state.average_intercept, state.square, state.weight, state.steps);
+  return state;
+}
+
+py::tuple begin_stream(const Doubles& coef, const Doubles& intercept) {
+  LinearModel start;
+  start.coef = coef.cast<Matrix>();
+  start.intercept = intercept.cast<Vector>();
+  return stream_to_tuple(StreamState(start));
+}
+
+py::tuple stream_model(const py::tuple& state) {
+  LinearModel model = stream_from_tuple(state).model();
+  return py::make_tuple(std::move(model.coef), std::move(model.intercept));
 }
 
 py::tuple follow_stream(const PyGaussians& data, const py::tuple& before, double lam, const std::string& loss,
@@ -55,6 +76,9 @@ py::tuple follow_stream(const PyGaussians& data, const py::tuple& before, double
 }  // namespace
 
 void bind_stream(py::module_& module) {
+  module.def("begin_stream", &begin_stream, py::arg("coef"), py::arg("intercept"),
+             "The state of a walk before its first example, at a model.");
+  module.def("stream_model", &stream_model, py::arg("state"), "Coefficients and intercepts of a walk's model.");
   module.def("follow_stream", &follow_stream, py::arg("data"), py::arg("before"), py::kw_only(), py::arg("lam"),
              py::arg("loss"), py::arg("fit_intercept"), py::arg("norm") = 2.0, py::arg("codes") = py::none(),
              py::arg("high") = py::none(), py::arg("low") = py::none(), py::arg("share_high") = 1.0,

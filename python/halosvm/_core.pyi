@@ -329,8 +329,11 @@ def minimize(
 def sgd_row(seed: int, draw: int, n_rows: int) -> int: ...
 
 # stream
-StreamState: TypeAlias = tuple[_Doubles, _Doubles, _Doubles, _Doubles, _Doubles, float, float, int]
+# Of the core: arrays and numbers, to be kept and given back.
+StreamState: TypeAlias = tuple[_Doubles | float | int, ...]
 
+def begin_stream(coef: _Doubles, intercept: _Doubles) -> StreamState: ...
+def stream_model(state: StreamState) -> tuple[_Doubles, _Doubles]: ...
 def follow_stream(
     data: Gaussians,
     before: StreamState,

@@ -191,6 +191,14 @@ ConstMatrixMap SparseMeans::block(const Rows& rows, double* scratch) const {
   return {scratch, rows.count, cols()};
 }
 
+bool SparseMeans::add_support(const Rows& rows, std::vector<Index>& columns) const {
+  for_each_row(rows, [&](Index, const auto* /*x*/, const auto* stored, Index count) {
+    for (Index at = 0; at < count; ++at) columns.push_back(static_cast<Index>(stored[at]));
+  });
+  if (origin_.size() > 0) columns.insert(columns.end(), often_->columns.begin(), often_->columns.end());
+  return true;
+}
+
 std::shared_ptr<const Means> SparseMeans::seen_from(const Vector& origin) const {
   std::call_once(often_->found, [this] {
     std::vector<Index> counts(static_cast<std::size_t>(cols()), 0);

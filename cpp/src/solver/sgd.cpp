@@ -3,6 +3,7 @@
 #include "halosvm/solver/sgd.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "halosvm/solver/iterates.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -38,15 +39,18 @@ class Walk {
         batch_(std::min(settings.batch_size, objective.n_samples())),
         work_(objective, std::min(batch_, objective.data().block_rows()), 1),
         gradient_(1, objective.n_features()),
-        w_(start.coef.row(problem)),
-        average_(Matrix::Zero(1, objective.n_features())),
-        b_(objective.fit_intercept() ? start.intercept(problem) + w_.row(0).dot(scale.centre) : 0.0),
+        support_(objective.n_features()),
+        at_(start.coef.row(problem), scale.centre),
+        b_(objective.fit_intercept() ? start.intercept(problem) + at_.along_centre(0) : 0.0),
         rows_(static_cast<std::size_t>(batch_)),
-        radius_(radius(objective)),
         delay_(settings.averaging == Averaging::weighted
                    ? steepness(objective) * scale.radius2 / objective.regularisation()
                    : 0.0) {
     for (Index j = 0; j < batch_; ++j) rows_[static_cast<std::size_t>(j)] = draw(0, j);
+    if (objective.data().means().sparse()) weights_.setZero(1, objective.n_features());
+    step_.kept.resize(1);
+    step_.centred.resize(1);
+    step_.radius = radius(objective);
   }
 
   Index steps_per_epoch() const { return (objective_.n_samples() + batch_ - 1) / batch_; }
@@ -60,9 +64,10 @@ class Walk {
   }
 
   /// Writes the coefficients, and the intercept the walk itself has.
-  void result(LinearModel& model) const {
+  void result(LinearModel& model) {
     const bool averaged = settings_.averaging == Averaging::weighted && steps_ > 0;
-    model.coef.row(problem_) = averaged ? average_ : w_;
+    at_.settle();
+    model.coef.row(problem_) = averaged ? at_.average : at_.coef;
     model.intercept(problem_) = (averaged ? average_b_ : b_) - model.coef.row(problem_).dot(scale_.centre);
   }
 
@@ -92,14 +97,19 @@ class Walk {
   void add_batch() {
     const Index block = std::min(batch_, objective_.data().block_rows());
     const double scale = all_rows() ? 1.0 : static_cast<double>(objective_.n_samples()) / static_cast<double>(batch_);
-    const Vector& centre = scale_.centre;
-    intercept_(0) = b_ - w_.row(0).dot(centre);
-    gradient_.set_zero();
+    support_.find(objective_.data(), rows(0, batch_), !objective_.all_certain());
+    const Matrix& weights = at_.weights(support_, weights_);
+    intercept_(0) = b_ - at_.along_centre(0);
+    gradient_.intercept.setZero();
     for (Index begin = 0; begin < batch_; begin += block) {
       const Index count = std::min(block, batch_ - begin);
-      const Rows rows = all_rows() ? Rows{begin, count} : Rows{0, count, rows_.data() + begin};
-      objective_.add_block(rows, problem_, w_, intercept_, scale, work_, gradient_);
+      objective_.add_block(rows(begin, count), problem_, weights, intercept_, scale, work_, gradient_);
     }
+  }
+
+  /// Some of the batch.
+  Rows rows(Index begin, Index count) const {
+    return all_rows() ? Rows{begin, count} : Rows{0, count, rows_.data() + begin};
   }
 
   void step() {
@@ -109,15 +119,15 @@ class Walk {
     const auto t = static_cast<double>(++steps_);
     const double eta = 1.0 / (lam * (t + delay_));
     const double slope = gradient_.intercept(0);
-    const double kept = settings_.proximal ? 1.0 : 1.0 - eta * lam;
-    w_.row(0) = kept * w_.row(0) - eta * (gradient_.coef.row(0) - slope * scale_.centre.transpose());
-    if (settings_.proximal) w_ /= 1.0 + eta * lam;
+    const double shrunk = settings_.proximal ? 1.0 / (1.0 + eta * lam) : 1.0;
+    step_.kept(0) = settings_.proximal ? shrunk : 1.0 - eta * lam;
+    step_.centred(0) = shrunk * eta * slope;
+    step_.rate = shrunk * eta;
+    step_.share = settings_.averaging == Averaging::weighted ? 2.0 / (t + 1.0) : 0.0;
+    at_.advance(support_, step_, gradient_.coef);
+    support_.clear(gradient_.coef);
     if (objective_.fit_intercept()) b_ -= eta * slope;
-    const double norm = w_.norm();
-    if (norm > radius_) w_ *= radius_ / norm;
-    const double share = 2.0 / (t + 1.0);
-    average_ += share * (w_ - average_);
-    average_b_ += share * (b_ - average_b_);
+    average_b_ += step_.share * (b_ - average_b_);
   }
 
   /// Chooses the next step's rows and has them brought into the cache while this step finishes.
@@ -137,14 +147,15 @@ class Walk {
   Index problem_;
   Index batch_;
   LocalObjective::Workspace work_;
-  Evaluation gradient_;
-  Matrix w_;
-  Matrix average_;
+  Evaluation gradient_;  ///< by w 0 between steps
+  Support support_;
+  Iterates at_;
+  Matrix weights_;  ///< of sparse examples: those in their columns
+  GradientStep step_;
   double b_;  ///< intercept for centred means
   double average_b_ = 0.0;
   Vector intercept_ = Vector::Zero(1);
   std::vector<Index> rows_;
-  double radius_;
   double delay_;
   Index steps_ = 0;
 };
@@ -183,7 +194,7 @@ Result minimize(const LocalObjective& objective, const LinearModel& start, const
     run_tasks(n_problems, objective.execution(), [&](Index k, int, Checkpoint& checkpoint) {
       walks[static_cast<std::size_t>(k)].run(target, checkpoint);
     });
-    for (const Walk& walk : walks) walk.result(result.model);
+    for (Walk& walk : walks) walk.result(result.model);
     const Vector exact = objective.exact_intercept(result.model.coef, result.model.intercept);
     if (settings.averaging == Averaging::weighted) result.model.intercept = exact;
     result.steps = target;

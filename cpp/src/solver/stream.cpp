@@ -15,17 +15,19 @@ class StreamWalk {
   StreamWalk(const StreamExamples& examples, const Loss& loss, double regularisation, bool fit_intercept,
              StreamState& state)
       : examples_(examples),
+        covariances_(examples.data.covariances()),
         loss_(loss),
         lam_(regularisation),
         fit_intercept_(fit_intercept),
         state_(state),
-        n_problems_(state.coef.rows()),
-        means_(static_cast<std::size_t>(examples.data.means().scratch_size(1, n_problems_))),
-        row_(static_cast<std::size_t>(examples.data.n_features())),
-        covariances_(
-            static_cast<std::size_t>(examples.data.covariances().scratch_size({1, std::max<Index>(n_problems_, 1)}))),
-        diagonal_(examples.data.n_features()),
-        gradient_(n_problems_, examples.data.n_features()),
+        n_problems_(state.intercept.size()),
+        uncertain_(loss.uses_spread() && !covariances_.certain()),
+        in_a_line_(uncertain_ ? covariances_.in_basis(1) : nullptr),
+        support_(examples.data.n_features()),
+        means_scratch_(static_cast<std::size_t>(examples.data.means().scratch_size(1, n_problems_))),
+        scratch_(static_cast<std::size_t>(covariances_.scratch_size({1, std::max<Index>(n_problems_, 1)}))),
+        whole_(examples.data.n_features()),
+        gradient_(Matrix::Zero(n_problems_, examples.data.n_features())),
         f_(n_problems_, 1),
         s_(n_problems_, 1),
         slope_(n_problems_, 1),
@@ -33,52 +35,80 @@ class StreamWalk {
         m_(n_problems_),
         value_(n_problems_),
         theta_(n_problems_),
-        phi_(n_problems_) {}
+        phi_(n_problems_) {
+    if (examples.data.means().sparse()) {
+      row_.setZero(1, examples.data.n_features());
+      weights_.setZero(n_problems_, examples.data.n_features());
+    }
+    step_.kept.resize(n_problems_);
+    step_.centred.resize(n_problems_);
+  }
 
   void step(Index row) {
     const double weight = examples_.weights != nullptr ? examples_.weights[row] : 1.0;
     if (weight == 0.0) return;
     const Rows rows{row, 1};
+    support_.find(examples_.data, rows, uncertain_ && in_a_line_ == nullptr);
     const double size = weight * look(rows, weight);
     slopes(rows, weight);
-    descend(rows, size);
+    descend(size);
   }
 
  private:
   /// Counts an example among those that tell where the features are; returns its own |x|^2 + 1 + tr S.
   double look(const Rows& rows, double weight) {
-    const auto x = examples_.data.means().block(rows, row_.data()).row(0).transpose();
     state_.weight += weight;
     const double share = weight / state_.weight;
-    double about_mean = 0.0;
-    double own = 0.0;
-    if (fit_intercept_) {
-      // The diagonal's memory holds what x was away from the mean before.
-      diagonal_ = x - state_.centre;
-      state_.centre += share * diagonal_;
-      about_mean = diagonal_.dot(x - state_.centre);
-      own = (x - state_.centre).squaredNorm();
-    } else {
-      own = x.squaredNorm();
-      about_mean = own;
-    }
-    double trace = 0.0;
-    if (loss_.uses_spread() && !examples_.data.covariances().certain()) {
-      diagonal_.setZero();
-      examples_.data.covariances().add_weighted_diagonals(rows, one_, diagonal_, covariances_.data());
-      trace = diagonal_.sum();
-    }
-    state_.square += share * (about_mean + trace - state_.square);
-    return own + 1.0 + trace;
+    const double kept = fit_intercept_ ? 1.0 - share : 1.0;
+    const double distance = move_centre(rows, 1.0 - kept);
+    const double spread = uncertain_ ? trace(rows) : 0.0;
+    state_.square += share * (kept * distance + spread - state_.square);
+    return kept * kept * distance + 1.0 + spread;
   }
 
-  /// Slopes of the example's loss in f and in s^2 / 2, times its weight.
+  double move_centre(const Rows& rows, double share) {
+    const Means& means = examples_.data.means();
+    if (support_.all()) {
+      return state_.iterates.move_centre(support_, means.block(rows, whole_.data()).row(0).transpose(), share);
+    }
+    means.add_weighted_rows(rows, one_.transpose(), row_, means_scratch_.data());
+    const double distance = state_.iterates.move_centre(support_, row_.row(0).transpose(), share);
+    support_.clear(row_);
+    return distance;
+  }
+
+  /// tr S. Covariances alike in every direction are their variance in one, \ref variance_.
+  double trace(const Rows& rows) {
+    if (in_a_line_ != nullptr) {
+      variance_.setZero();
+      in_a_line_->add_weighted_diagonals(rows, one_, variance_, scratch_.data());
+      return variance_(0) * static_cast<double>(covariances_.n_features());
+    }
+    if (support_.all()) {
+      whole_.setZero();
+      covariances_.add_weighted_diagonals(rows, one_, whole_, scratch_.data());
+      return whole_.sum();
+    }
+    covariances_.add_weighted_diagonals(rows, one_, row_.row(0).transpose(), scratch_.data());
+    double sum = 0.0;
+    for (const Index j : support_.columns()) sum += row_(0, j);
+    support_.clear(row_);
+    return sum;
+  }
+
+  /// Slopes of the example's loss in f and in s^2 / 2, times its weight, and its gradient from them.
   void slopes(const Rows& rows, double weight) {
-    examples_.data.means().multiply(rows, state_.coef, f_, means_.data());
+    const Means& means = examples_.data.means();
+    const Matrix& weights = state_.iterates.weights(support_, weights_);
+    means.multiply(rows, weights, f_, means_scratch_.data());
     f_.col(0) += state_.intercept;
     s_.setZero();
     if (loss_.uses_spread()) {
-      examples_.data.covariances().bilinear(rows, state_.coef, state_.coef, s_, covariances_.data());
+      if (in_a_line_ != nullptr) {
+        s_.col(0) = variance_(0) * state_.iterates.square;
+      } else {
+        covariances_.bilinear(rows, weights, weights, s_, scratch_.data());
+      }
       const double variance = examples_.variances != nullptr ? examples_.variances[rows[0]] : 0.0;
       s_ = (s_.array().max(0.0) + variance).sqrt();
     }
@@ -93,6 +123,10 @@ class StreamWalk {
         slope_s2_(k, 0) += weight * term.share * phi_(k);
       }
     }
+    means.add_weighted_rows(rows, slope_, gradient_, means_scratch_.data());
+    if (uncertain_ && in_a_line_ == nullptr) {
+      covariances_.add_weighted_products(rows, slope_s2_, weights, gradient_, scratch_.data());
+    }
   }
 
   double sign(const StreamTerm& term, Index row, Index k) const {
@@ -100,48 +134,68 @@ class StreamWalk {
     return examples_.codes[row] == (n_problems_ == 1 ? 1 : k) ? 1.0 : -1.0;
   }
 
-  void descend(const Rows& rows, double size) {
-    gradient_.setZero();
-    examples_.data.means().add_weighted_rows(rows, slope_, gradient_, means_.data());
-    if (loss_.uses_spread()) {
-      examples_.data.covariances().add_weighted_products(rows, slope_s2_, state_.coef, gradient_, covariances_.data());
-    }
+  void descend(double size) {
     const double sharpest = loss_.traits().sharpest;
     const double steepness = std::isfinite(sharpest) ? std::max(1.0, sharpest) : 1.0;
     const auto t = static_cast<double>(++state_.steps);
-    const double eta = 1.0 / (lam_ * t + steepness * std::max(state_.square + 1.0, size));
-    const double share = 2.0 / (t + 1.0);
-    for (Index k = 0; k < n_problems_; ++k) {
-      auto w = state_.coef.row(k);
-      const double slope = fit_intercept_ ? slope_(k, 0) : 0.0;
-      const double seen_from_centre = state_.intercept(k) + w.dot(state_.centre);
-      w = (1.0 - eta * lam_) * w - eta * (gradient_.row(k) - slope * state_.centre.transpose());
-      if (fit_intercept_) state_.intercept(k) = seen_from_centre - eta * slope - w.dot(state_.centre);
+    step_.rate = 1.0 / (lam_ * t + steepness * std::max(state_.square + 1.0, size));
+    step_.share = 2.0 / (t + 1.0);
+    step_.kept.setConstant(1.0 - step_.rate * lam_);
+    if (in_a_line_ != nullptr) step_.kept -= step_.rate * variance_(0) * slope_s2_.col(0);
+    step_.centred.setZero();
+    if (fit_intercept_) {
+      step_.centred = step_.rate * slope_.col(0);
+      // The intercept is that of features seen from the origin; a step is one of features seen from the centre.
+      state_.intercept += state_.iterates.along_centre - step_.centred;
     }
-    state_.average += share * (state_.coef - state_.average);
-    state_.average_intercept += share * (state_.intercept - state_.average_intercept);
+    state_.iterates.advance(support_, step_, gradient_);
+    support_.clear(gradient_);
+    if (fit_intercept_) state_.intercept -= state_.iterates.along_centre;
+    state_.average_intercept += step_.share * (state_.intercept - state_.average_intercept);
   }
 
   const StreamExamples& examples_;
+  const Covariances& covariances_;
   const Loss& loss_;
   double lam_;
   bool fit_intercept_;
   StreamState& state_;
   Index n_problems_;
-  std::vector<double> means_, row_, covariances_;
-  Vector diagonal_;
+  bool uncertain_;
+  std::shared_ptr<const Covariances> in_a_line_;  ///< of covariances alike in every direction, or null
+  Support support_;
+  std::vector<double> means_scratch_, scratch_;
   Vector one_ = Vector::Ones(1);
-  Matrix gradient_;
+  Vector variance_ = Vector::Zero(1);
+  Vector whole_;     ///< numbers of one example in all columns
+  Matrix row_;       ///< in few columns; 0 between uses
+  Matrix weights_;   ///< likewise
+  Matrix gradient_;  ///< 0 between steps
   Matrix f_, s_, slope_, slope_s2_;
   Vector m_, value_, theta_, phi_;
+  GradientStep step_;
 };
 
 }  // namespace
 
+StreamState::StreamState(const LinearModel& start)
+    : iterates(start.coef, Vector::Zero(start.coef.cols())),
+      intercept(start.intercept),
+      average_intercept(Vector::Zero(start.intercept.size())) {}
+
+LinearModel StreamState::model() const {
+  Iterates now = iterates;
+  now.settle();
+  LinearModel model;
+  model.coef = steps > 0 ? now.average : now.coef;
+  model.intercept = steps > 0 ? average_intercept : intercept;
+  return model;
+}
+
 void follow(const StreamExamples& examples, const Loss& loss, double regularisation, bool fit_intercept,
             const Execution& execution, StreamState& state) {
   check::positive("regularisation", regularisation);
-  check::same_size("state", state.coef.cols(), "X", examples.data.n_features(), "features");
+  check::same_size("state", state.iterates.coef.cols(), "X", examples.data.n_features(), "features");
   StreamWalk walk(examples, loss, regularisation, fit_intercept, state);
   run_tasks(1, execution, [&](Index /*task*/, int /*slot*/, Checkpoint& checkpoint) {
     for (Index row = 0; row < examples.data.n_samples(); ++row) {

@@ -64,11 +64,8 @@ class Stream:
         require_number(n_total, "n_total")
         names = ("C", "loss", "norm", "fit_intercept")
         parameters = {name: getattr(settings, name) for name in names} | {"n_total": n_total}
-        zero = np.zeros_like(coef)
         b = intercept if settings.fit_intercept else np.zeros_like(intercept)
-        centre = np.zeros(coef.shape[1])
-        state = (coef, zero, b, np.zeros_like(b), centre, 0.0, 0.0, 0)
-        return cls(state, parameters)
+        return cls(_core.begin_stream(coef, b), parameters)
 
     def require_same(self, settings: Settings, n_total: float) -> None:
         """Raise ValueError for a parameter that has changed since the walk began."""
@@ -106,19 +103,19 @@ class Stream:
             sample_weight=weights,
             **values,
         )
-        if not np.isfinite(state[0]).all():
+        after = dataclasses.replace(self, state=state)
+        if not np.isfinite(after.model[0]).all():
             raise ValueError("the coefficients overflow: standardise the features")
-        return dataclasses.replace(self, state=state)
+        return after
 
     @property
     def model(self) -> tuple[Array, Array]:
         """Coefficients and intercepts: those of the average, before the first step of the start."""
-        coef, average, intercept, average_intercept = self.state[:4]
-        return (average, average_intercept) if self.state[-1] else (coef, intercept)
+        return _core.stream_model(self.state)
 
     def describe(self, estimator: Any) -> None:
         """Set the attributes that tell of a fit: that nothing is known."""
-        k = len(self.state[0])
+        k = len(self.model[1])
         estimator.objective_ = np.nan if k == 1 else np.full(k, np.nan)
         estimator.suboptimality_ = np.inf if k == 1 else np.full(k, np.inf)
         estimator.n_iter_ = 1

@@ -131,6 +131,21 @@ void check_against_dense(const Batch& batch, const Rows& rows, oracle::Random& r
     CHECK(worst.diagonals < 1e-14);
     CHECK(worst.intact);
   }
+  std::vector<Index> columns;
+  if (!batch.covariances->add_support(rows, columns)) return;
+  Matrix outside = Matrix::Ones(1, batch.covariances->n_features());
+  for (const Index j : columns) outside(0, j) = 0.0;
+  for (Index i = 0; i < rows.count; ++i) {
+    CHECK((outside * batch.dense[static_cast<std::size_t>(rows[i])]).isZero());
+  }
+}
+
+/// How many kinds say in which features their examples are uncertain.
+Index with_support(const std::vector<Batch>& batches) {
+  return std::count_if(batches.begin(), batches.end(), [](const Batch& batch) {
+    std::vector<Index> columns;
+    return batch.covariances->add_support({1, 1}, columns);
+  });
 }
 
 std::string check(const Covariances& covariances, int n_threads = 1) {
@@ -148,6 +163,7 @@ TEST_CASE("every kind and storage equals its dense matrices, for runs and lists 
     for (const Rows& rows : {Rows{3, 7}, Rows{0, 13}, Rows{4, 1}, Rows{0, 5, list}})
       check_against_dense(batch, rows, random);
   }
+  CHECK(with_support(all_batches(13, 5, 10)) > 4);
 }
 
 TEST_CASE("covariances times a factor equal their dense matrices times it") {

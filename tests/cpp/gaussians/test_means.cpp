@@ -69,6 +69,11 @@ void check_operations(bool moved) {
       means->add_weighted_rows(rows, a, sum, nullptr);
       CHECK((sum - a * expected - Matrix::Ones(problems, 7)).norm() < 1e-13);
     }
+    std::vector<Index> columns;
+    CHECK(means->add_support(rows, columns));
+    Matrix outside = expected;
+    for (const Index j : columns) outside.col(j).setZero();
+    CHECK(outside.isZero());
     Vector squares(rows.count);
     means->squares(rows, squares, nullptr);
     CHECK((squares - expected.rowwise().squaredNorm()).norm() < 1e-13);

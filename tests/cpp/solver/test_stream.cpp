@@ -6,15 +6,15 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 using halosvm::ArrayView;
 using halosvm::Index;
-using halosvm::Matrix;
 using halosvm::StreamExamples;
 using halosvm::StreamState;
-using halosvm::Vector;
 using oracle::all_batches;
 using oracle::Batch;
 using oracle::Problem;
@@ -22,9 +22,7 @@ using oracle::Problem;
 namespace {
 
 StreamState beginning(const Problem& problem) {
-  const Index k = problem.n_problems;
-  const Index d = problem.d();
-  return {Matrix::Zero(k, d), Matrix::Zero(k, d), Vector::Zero(k), Vector::Zero(k), Vector::Zero(d)};
+  return StreamState(halosvm::LinearModel(problem.n_problems, problem.d()));
 }
 
 StreamExamples examples_of(const Problem& problem) {
@@ -58,10 +56,10 @@ TEST_CASE("examples without weight are passed over, for every kind") {
       follow(problem, examples_of(problem), one);
       follow(other, examples_of(other), two);
       CHECK(one.steps < problem.n());
-      CHECK(one.average == two.average);
-      CHECK(one.average_intercept == two.average_intercept);
-      CHECK(one.average.allFinite());
-      CHECK(!one.average.isZero());
+      CHECK(one.model().coef == two.model().coef);
+      CHECK(one.model().intercept == two.model().intercept);
+      CHECK(one.model().coef.allFinite());
+      CHECK(!one.model().coef.isZero());
     }
   }
 }
@@ -81,9 +79,35 @@ TEST_CASE("a step allocates nothing") {
   }
 }
 
+TEST_CASE("a step along sparse examples allocates nothing but the list of their columns") {
+  std::vector<double> values(60, 1.5);
+  std::vector<std::int32_t> columns, offsets{0};
+  std::vector<std::int16_t> codes;
+  for (std::int32_t i = 0; i < 60; ++i) {
+    columns.push_back((7 * i) % 20);
+    offsets.push_back(i + 1);
+    codes.push_back(static_cast<std::int16_t>(i % 2));
+  }
+  const halosvm::SparseView view(values.data(), columns.data(), offsets.data(), 60, 20);
+  const StreamExamples examples{
+      {view, halosvm::no_covariances(60, 20)}, codes.data(), {{nullptr, 0.0}}, nullptr, nullptr};
+  const std::vector<double> zeros(60, 0.0);
+  StreamExamples none = examples;
+  none.weights = zeros.data();
+  StreamState state(halosvm::LinearModel(1, 20));
+  const auto loss = halosvm::make_loss("hinge");
+  const auto run = [&](const StreamExamples& some) {
+    return oracle::allocations_in([&] { halosvm::follow(some, *loss, 0.1, true, {}, state); });
+  };
+  const std::size_t without = run(none);
+  CHECK(run(examples) == without + 1);
+  CHECK(state.steps == 60);
+  CHECK(!state.iterates.factors.col(0).isZero());  // the steps were those of few columns
+}
+
 TEST_CASE("a state of another shape is refused") {
   const Problem problem(all_batches(14, 3, 77).front(), 1, 21);
   StreamState state = beginning(problem);
-  state.coef.resize(1, 2);
+  state.iterates.coef.resize(1, 2);
   CHECK_THROWS_AS(follow(problem, examples_of(problem), state), std::invalid_argument);
 }

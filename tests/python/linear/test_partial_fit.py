@@ -7,9 +7,10 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
-from halosvm import Gaussians, UncertainSVC, UncertainSVR, reference
+from halosvm import Covariances, Gaussians, UncertainSVC, UncertainSVR, reference
 
 LOSSES = ["expected_hinge", "expected_squared_hinge", "expected_logistic", "hinge"]
 SHARPEST = {"expected_squared_hinge": 2.0}
@@ -106,6 +107,68 @@ def test_an_estimator_pickled_in_the_middle_goes_on_with_the_same_bits(data, est
     np.testing.assert_array_equal(again.intercept_, whole.intercept_)
     half.partial_fit(X[100:], y[100:])
     np.testing.assert_array_equal(half.coef_, whole.coef_)
+
+
+def few_columns(kind, n=400, d=150):
+    """Return Gaussians of which each stores a few of many columns, and their labels.
+
+    The first column is always stored, and every 20th row stores all.
+    """
+    rng = np.random.default_rng(3)
+    mask = rng.random((n, d)) < 5 / d
+    mask[:, 0] = True
+    mask[::20] = True
+    mean = np.where(mask, rng.normal(size=(n, d)), 0.0)
+    mean[:, 0] += 4.0
+    y = np.where(mean @ rng.normal(size=d) + rng.normal(size=n) > 0, 1, -1)
+    X = sparse.csr_array(mean)
+    errors = {
+        "certain": {},
+        "isotropic": {"std": rng.random(n)},
+        "sparse": {"std": sparse.csr_array(np.where(mask, rng.random((n, d)), 0.0))},
+        "columns": {"cov": Covariances.diagonal(rng.random((n, 2)), columns=[1, 7], n_features=d)},
+        "dense": {"variance": rng.random((n, d))},
+    }
+    return Gaussians(X, **errors[kind]), y
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("columns", ["certain", "isotropic", "sparse", "columns", "dense"])
+def test_the_walk_along_few_columns_is_that_of_its_formulas(columns, loss, fit_intercept):
+    X, y = few_columns(columns, n=200, d=40)
+    dense = Gaussians(X.mean.toarray(), cov=X.covariances)
+    weights = np.random.default_rng(0).random(200)
+    clf = UncertainSVC(2.0, loss=loss, fit_intercept=fit_intercept)
+    clf.partial_fit(X, y, [-1, 1], sample_weight=weights, n_total=100)
+    terms = [(np.full(200, reference.MARGINS[loss]), y, 1.0)]
+    w, b = walk(dense, terms, 1 / 200, loss, weights, fit_intercept)
+    np.testing.assert_allclose(clf.coef_[0], w, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(clf.intercept_[0], b, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("edges", [[1, 2, 150], list(range(1, 400)), [399]])
+@pytest.mark.parametrize("columns", ["certain", "isotropic", "sparse", "columns", "dense"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_where_calls_end_changes_no_bit_of_a_walk_along_few_columns(columns, edges, n_classes):
+    X, _ = few_columns(columns)
+    y = np.arange(400) % n_classes
+    whole = UncertainSVC().partial_fit(X, y, np.arange(n_classes))
+    clf = UncertainSVC()
+    for rows in np.split(np.arange(400), edges):
+        clf = pickle.loads(pickle.dumps(clf.partial_fit(X[rows], y[rows], np.arange(n_classes))))
+    np.testing.assert_array_equal(clf.coef_, whole.coef_)
+    np.testing.assert_array_equal(clf.intercept_, whole.intercept_)
+
+
+def test_sparse_and_dense_examples_follow_each_other_in_one_stream():
+    X, y = few_columns("sparse")
+    dense = Gaussians(X.mean.toarray(), cov=X.covariances)
+    mixed, whole = UncertainSVC(), UncertainSVC().partial_fit(dense, y, [-1, 1])
+    for i, rows in enumerate(np.split(np.arange(400), [30, 90, 300])):
+        mixed.partial_fit((dense if i % 2 else X)[rows], y[rows], [-1, 1])
+    np.testing.assert_allclose(mixed.coef_, whole.coef_, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(mixed.intercept_, whole.intercept_, rtol=1e-10)
 
 
 def objective(coef, intercept, X, y, lam):

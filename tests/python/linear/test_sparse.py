@@ -107,9 +107,16 @@ def test_every_loss_has_the_optimum_of_dense_means(make_gaussians, kind, loss, o
 
 
 @pytest.mark.parametrize("solver", ["sgd", "proximal_sgd"])
-def test_stochastic_descent_takes_the_same_steps(make_gaussians, solver):
-    few, dense, y = twins(make_gaussians, "diagonal")
-    options = {"solver": solver, "max_iter": 20, "random_state": 0, "tol": 0.0}
+@pytest.mark.parametrize(
+    "kind", ["diagonal", "zero", "sparse_std", "columns_diagonal", "isotropic"]
+)
+@pytest.mark.parametrize("d", [6, 400])
+def test_stochastic_descent_takes_the_same_steps(make_gaussians, solver, kind, d):
+    few, dense, y = twins(make_gaussians, kind, d=d)
+    if d > 6:  # so few numbers in a batch that a step changes these columns alone
+        mean = np.where(np.random.default_rng(2).uniform(size=few.shape) < 0.01, dense.mean, 0.0)
+        few, dense = few.replaced(mean=sparse.csr_array(mean)), dense.replaced(mean=mean)
+    options = {"solver": solver, "max_iter": 20, "random_state": 0, "tol": 0.0, "batch_size": 4}
     with pytest.warns(ConvergenceWarning):
         one, other = (UncertainSVC(**options).fit(X, y) for X in (few, dense))
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9, atol=1e-11)

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
@@ -131,6 +132,14 @@ class Covariances {
   virtual std::shared_ptr<const Covariances> in_basis(Index n_features) const {
     static_cast<void>(n_features);
     return nullptr;
+  }
+
+  /// Appends the features in which examples may be uncertain, some more than once. \returns false where these may be
+  /// all.
+  virtual bool add_support(const Rows& rows, std::vector<Index>& columns) const {
+    static_cast<void>(rows);
+    static_cast<void>(columns);
+    return certain();
   }
 
   /// Asks the processor to bring an example's covariance into its cache.

@@ -70,6 +70,13 @@ class Means {
   /// The rows in full, as float64: the caller's own memory or \p scratch (rows.count x cols numbers).
   virtual ConstMatrixMap block(const Rows& rows, double* scratch) const = 0;
 
+  /// Appends the columns in which rows may be other than 0, some more than once. \returns false where these may be all.
+  virtual bool add_support(const Rows& rows, std::vector<Index>& columns) const {
+    static_cast<void>(rows);
+    static_cast<void>(columns);
+    return false;
+  }
+
   /// Asks the processor to bring a row into its cache.
   virtual void prefetch(Index row) const = 0;
 
@@ -140,6 +147,7 @@ class SparseMeans final : public Means {
   void descend(const Rows& rows, VectorRef w, const RowStep& step, double* scratch) const override;
   void squares(const Rows& rows, VectorRef out, double* scratch) const override;
   ConstMatrixMap block(const Rows& rows, double* scratch) const override;
+  bool add_support(const Rows& rows, std::vector<Index>& columns) const override;
   void prefetch(Index row) const override { array_.prefetch(row); }
   std::shared_ptr<const Means> seen_from(const Vector& origin) const override;
   const Vector& origin() const override { return origin_; }

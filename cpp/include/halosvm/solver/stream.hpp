@@ -5,7 +5,9 @@
 
 #include "halosvm/gaussians/gaussians.hpp"
 #include "halosvm/loss/loss.hpp"
+#include "halosvm/model/linear_model.hpp"
 #include "halosvm/core/types.hpp"
+#include "halosvm/solver/iterates.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -30,21 +32,26 @@ struct StreamExamples {
   const double* variances;        ///< of the targets, or null
 };
 
-/// The walk so far: its place, its average, and where the features are. All are 0 before the first example.
+/// The walk so far.
 struct StreamState {
-  Matrix coef;               ///< n_problems x n_features
-  Matrix average;            ///< with weights that grow in proportion to the step; the model
+  Iterates iterates;         ///< weights, their average, and the mean of the features, 0 without intercept
   Vector intercept;          ///< one for each problem
   Vector average_intercept;  ///< likewise
-  Vector centre;             ///< the mean of the features, n_features; 0 without intercept
   double square = 0.0;       ///< the mean of |x - centre|^2 + tr S
   double weight = 0.0;       ///< sum of the weights
   Index steps = 0;           ///< taken so far
+
+  StreamState() = default;
+  /// Before the first example, at a model.
+  explicit StreamState(const LinearModel& start);
+  /// The model: averages whose weights grow in proportion to the step; before the first step the start.
+  LinearModel model() const;
 };
 
 /// One step for each example: the gradient of lam/2 |w|^2 + weight * loss, for means seen from the mean so far, times
 /// 1 / (lam t + L), where L is the mean size |x|^2 + 1 + tr S of the examples, or that of this one if it is larger:
-/// steps that are as long as an example's own curvature allows, and then fall like 1 / t (spec C.3).
+/// steps that are as long as an example's own curvature allows, and then fall like 1 / t (spec C.3). Where means and
+/// covariances store few columns of an example, a step takes time for these alone.
 void follow(const StreamExamples& examples, const Loss& loss, double regularisation, bool fit_intercept,
             const Execution& execution, StreamState& state);
 

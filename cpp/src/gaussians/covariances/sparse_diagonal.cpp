@@ -62,6 +62,11 @@ void SparseDiagonalCovariances::add_weighted_diagonals(const Rows& rows, const C
   for_each(rows, [&](Index i, Index j, double value, Index) { sum(j) += a(i) * (squared ? value * value : value); });
 }
 
+bool SparseDiagonalCovariances::add_support(const Rows& rows, std::vector<Index>& columns) const {
+  for_each(rows, [&](Index, Index j, double, Index) { columns.push_back(j); });
+  return true;
+}
+
 void SparseDiagonalCovariances::project(const Rows& rows, const ConstVectorRef& w, VectorRef p,
                                         double* /*scratch*/) const {
   const bool squared = variances_.squared();

@@ -38,6 +38,10 @@ class ColumnsCovariances final : public Covariances, public Factors {
   void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const override;
   void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum, double* scratch) const override;
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
+  bool add_support(const Rows& /*rows*/, std::vector<Index>& columns) const override {
+    columns.insert(columns.end(), columns_.begin(), columns_.end());
+    return true;
+  }
   void prefetch(Index row) const override { inner_->prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override {
     inner_->check(argument, execution);

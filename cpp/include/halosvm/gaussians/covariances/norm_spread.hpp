@@ -32,6 +32,9 @@ class NormSpread final : public Covariances, public Factors {
   }
   /// Of squares that the entries of F_i v are not above, |v|_p <= 1.
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
+  bool add_support(const Rows& rows, std::vector<Index>& columns) const override {
+    return base_->add_support(rows, columns);
+  }
   void prefetch(Index row) const override { base_->prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override {
     base_->check(argument, execution);
