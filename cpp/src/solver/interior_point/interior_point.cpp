@@ -116,11 +116,16 @@ class InteriorPoint {
     system_.start(w_, b_, half / positive, half / negative);
   }
 
-  /// Whether the gap or the complementarity has halved lately: predictor and corrector may go round in circles.
+  /// Whether the gap, that in units of the bound or the complementarity has halved lately: predictor and corrector may
+  /// go round in circles. Far from the end the bound grows while the value hardly falls.
   bool gets_ahead(Index iteration) {
     const Index patience = cautious_ ? 15 : 8;
     const double gap = best_value_ - lower_bound_;
-    if (gap <= 0.5 * gap_ || complementarity_ <= 0.5 * least_complementarity_) halved_ = iteration;
+    const double share = suboptimality();
+    if (gap <= 0.5 * gap_ || share <= 0.5 * share_ || complementarity_ <= 0.5 * least_complementarity_) {
+      halved_ = iteration;
+    }
+    if (share <= 0.5 * share_) share_ = share;
     if (gap <= 0.5 * gap_) gap_ = gap;
     if (complementarity_ <= 0.5 * least_complementarity_) least_complementarity_ = complementarity_;
     return iteration - halved_ < patience;
@@ -198,6 +203,7 @@ class InteriorPoint {
   Matrix best_w_;
   double best_b_ = 0.0;
   double gap_ = infinity;  ///< when it was last halved
+  double share_ = infinity;
   double least_complementarity_ = infinity;
   Index halved_ = 0;  ///< the iteration in which either was
 };
