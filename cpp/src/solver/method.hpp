@@ -13,6 +13,9 @@ using Search = Result(const LocalObjective& objective, const Moments& about, con
                       const BatchSettings& settings);
 
 Search run_lbfgs;
+/// The same where interior points may do better: up to \p enough passes, but no end is made near the end.
+Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+                         const BatchSettings& settings, Index enough);
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings);
 Search run_interior_point;

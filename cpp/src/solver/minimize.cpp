@@ -131,7 +131,7 @@ bool has_kinks(const LocalObjective& objective) {
     // Examples a feature whose kinks together are nearly smooth. Interior points take one problem after another, and
     // their Hessians of factors more time.
     const Index of_some = factors != nullptr ? 100 : 300;
-    const Index very_many = objective.kinked_everywhere() && objective.n_problems() == 1 ? 500 : of_some;
+    const Index very_many = objective.kinked_everywhere() && objective.n_problems() == 1 ? 200 : of_some;
     return objective.n_samples() < very_many * objective.n_features();
   }
   return factors != nullptr && total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
@@ -197,9 +197,8 @@ bool has_second_order(const LocalObjective& objective) {
 Result in_these_features(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                          const BatchSettings& settings) {
   if (!has_second_order(objective)) return run_lbfgs(objective, about, start, settings);
-  BatchSettings first = settings;
-  first.max_iterations = std::min(settings.max_iterations, enough_passes(objective));
-  Result result = has_kinks(objective) ? nothing(objective, start) : run_lbfgs(objective, about, start, first);
+  Result result = has_kinks(objective) ? nothing(objective, start)
+                                       : run_lbfgs_briefly(objective, about, start, settings, enough_passes(objective));
   for (Index k = 0; k < objective.n_problems(); ++k) {
     if (result.suboptimality(k) <= settings.tolerance) continue;
     Result one = result.only(k);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -65,6 +66,9 @@ class Lbfgs {
 
   void begin_with(double floor) { floor_ = floor; }
 
+  /// Ends the search after so many passes unless it is near its end.
+  void give_up_after(Index passes) { brief_ = passes; }
+
   /// Takes some of the rows, on which dual variables are moved until they are feasible.
   void balance_on(std::vector<Index> rows) {
     share_ = 0.0;
@@ -108,7 +112,7 @@ class Lbfgs {
     for (pass_ = 1;; ++pass_) {
       evaluate();
       if (settings_.report) settings_.report({pass_, best_value_.maxCoeff(), worst_gap()});
-      if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest) || !gets_ahead()) break;
+      if (pass_ >= settings_.max_iterations || all(&Lbfgs::at_rest) || gives_up() || !gets_ahead()) break;
       if (pass_ == 1 && leave_bad_starts()) continue;
 
       const bool near = all(&Lbfgs::near_optimum);
@@ -128,6 +132,13 @@ class Lbfgs {
       }
       balanced = !objective_.fit_intercept();
     }
+  }
+
+  /// Whether another method is to go on: the last floors before the tolerance take few passes more.
+  bool gives_up() const {
+    constexpr double near = 10.0;
+    constexpr Index few = 3;
+    return pass_ >= brief_ && (pass_ >= few * brief_ || worst_gap() > near * settings_.tolerance);
   }
 
   /// A floor moves J by 0.4 of it at most.
@@ -400,6 +411,7 @@ class Lbfgs {
   Index d_;
   bool has_kinks_;
   Rounding rounding_;
+  Index brief_ = std::numeric_limits<Index>::max() / 4;  ///< passes after which a search that is far from its end ends
   double enough_ = -1.0;  ///< share of J by which a step has to lower it, or < 0 to go on to the tolerance
   std::unique_ptr<LocalObjective> some_;  ///< that of some of the rows
   double share_ = 0.0;                    ///< of the weights that they have
@@ -552,6 +564,13 @@ Lbfgs prepared(const LocalObjective& objective, const Moments& about, const Line
 Result run_lbfgs(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                  const BatchSettings& settings) {
   return prepared(objective, about, start, settings).run();
+}
+
+Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, const LinearModel& start,
+                         const BatchSettings& settings, Index enough) {
+  Lbfgs run = prepared(objective, about, start, settings);
+  run.give_up_after(enough);
+  return run.run();
 }
 
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
