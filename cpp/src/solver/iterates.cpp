@@ -11,14 +11,12 @@ namespace halosvm {
 namespace {
 
 // The places of m in a row of factors.
-enum : Index {
-  weight_of_centre,
-  weight_of_weight,
-  average_of_centre,
-  average_of_weight,
-  average_of_average,
-  n_factors
-};
+constexpr Index weight_of_centre = 0;
+constexpr Index weight_of_weight = 1;
+constexpr Index average_of_centre = 2;
+constexpr Index average_of_weight = 3;
+constexpr Index average_of_average = 4;
+constexpr Index n_factors = 5;
 
 }  // namespace
 
