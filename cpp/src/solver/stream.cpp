@@ -195,7 +195,15 @@ LinearModel StreamState::model() const {
 void follow(const StreamExamples& examples, const Loss& loss, double regularisation, bool fit_intercept,
             const Execution& execution, StreamState& state) {
   check::positive("regularisation", regularisation);
-  check::same_size("state", state.iterates.coef.cols(), "X", examples.data.n_features(), "features");
+  const Iterates& at = state.iterates;
+  const Index n_problems = at.coef.rows();
+  const Index n_features = at.coef.cols();
+  check::same_size("state", n_features, "X", examples.data.n_features(), "features");
+  const bool shapes_fit = at.average.rows() == n_problems && at.average.cols() == n_features &&
+                          at.centre.size() == n_features && at.factors.rows() == n_problems && at.factors.cols() == 5 &&
+                          at.along_centre.size() == n_problems && at.square.size() == n_problems &&
+                          state.intercept.size() == n_problems && state.average_intercept.size() == n_problems;
+  check::require(shapes_fit, "state", "has arrays of different shapes");
   StreamWalk walk(examples, loss, regularisation, fit_intercept, state);
   run_tasks(1, execution, [&](Index /*task*/, int /*slot*/, Checkpoint& checkpoint) {
     for (Index row = 0; row < examples.data.n_samples(); ++row) {

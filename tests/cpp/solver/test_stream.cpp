@@ -107,7 +107,17 @@ TEST_CASE("a step along sparse examples allocates nothing but the list of their 
 
 TEST_CASE("a state of another shape is refused") {
   const Problem problem(all_batches(14, 3, 77).front(), 1, 21);
-  StreamState state = beginning(problem);
-  state.iterates.coef.resize(1, 2);
-  CHECK_THROWS_AS(follow(problem, examples_of(problem), state), std::invalid_argument);
+  const auto refused = [&](const auto& damage) {
+    StreamState state = beginning(problem);
+    damage(state);
+    CHECK_THROWS_AS(follow(problem, examples_of(problem), state), std::invalid_argument);
+  };
+  refused([](StreamState& state) { state.iterates.coef.resize(1, 2); });
+  refused([](StreamState& state) { state.iterates.average.resize(1, 2); });
+  refused([](StreamState& state) { state.iterates.centre.resize(2); });
+  refused([](StreamState& state) { state.iterates.factors.resize(1, 4); });
+  refused([](StreamState& state) { state.iterates.along_centre.resize(2); });
+  refused([](StreamState& state) { state.iterates.square.resize(0); });
+  refused([](StreamState& state) { state.intercept.resize(2); });
+  refused([](StreamState& state) { state.average_intercept.resize(0); });
 }
