@@ -53,7 +53,7 @@ Population two_components(PopulationKind kind, Index d) {
   out.weights = Vector::Constant(2, 0.5);
   out.means = random.normal_matrix(2, d);
   if (kind == PopulationKind::full) {
-    out.matrices.setZero(2 * d, d);
+    out.matrices = Matrix::Zero(2 * d, d);
     for (Index k = 0; k < 2; ++k)
       out.matrices.middleRows(k * d, d).diagonal().setConstant(1.0 + static_cast<double>(k));
     return out;
