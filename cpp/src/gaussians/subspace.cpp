@@ -6,6 +6,7 @@
 #include "halosvm/gaussians/covariances/full.hpp"
 #include "halosvm/gaussians/covariances/low_rank.hpp"
 #include "linalg/leading_eigenpairs.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -40,10 +41,10 @@ class Truncation {
   Matrix of_factor(const LowRankCovariances& low_rank, Index row, Checkpoint& checkpoint) {
     low_rank.copy_factor(row, factor_);
     if (factor_.cols() > factor_.rows()) {
-      dense_.noalias() = factor_ * factor_.transpose();
+      linalg::multiply(factor_, factor_.transpose(), dense_);
       return of_dense(0x1p-53, checkpoint);
     }
-    dense_.noalias() = factor_.transpose() * factor_;
+    linalg::multiply(factor_.transpose(), factor_, dense_);
     eigenpairs_.compute(dense_, p_, 0x1p-53, checkpoint);
     return factor_ * eigenpairs_.vectors();
   }

@@ -4,6 +4,7 @@
 
 #include "halosvm/core/check.hpp"
 #include "kernel/lanes.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <string>
@@ -57,7 +58,7 @@ void Block::load_variances(const Side& side) {
   variance.setZero(padded(count), side.uniform() ? 1 : d);
   if (side.isotropic() != nullptr) {
     const ConstVectorMap t(side.isotropic()->variances().block({begin, count}, scratch_.data()).data(), count);
-    variance.topRows(count).noalias() = t * squared.transpose();
+    linalg::multiply(t, squared.transpose(), variance.topRows(count));
   } else if (side.diagonal() != nullptr) {
     variance.topRows(count) = side.diagonal()->variances().block({begin, count}, scratch_.data());
     if (squared.size() == 1) {

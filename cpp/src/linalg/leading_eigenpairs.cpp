@@ -4,6 +4,7 @@
 
 #include "halosvm/gaussians/subspace.hpp"
 #include "linalg/inverse_iteration.hpp"
+#include "linalg/multiply.hpp"
 #include "linalg/orthonormal_columns.hpp"
 
 #include <algorithm>
@@ -112,7 +113,7 @@ void LeadingEigenpairs::start_basis() {
 
 /// From m basis columns: adds the last block's rows of Q' S Q and makes the block that follows.
 void LeadingEigenpairs::extend_basis(Index m) {
-  next_.noalias() = matrix_ * basis_.middleCols(m - krylov_block, krylov_block);
+  multiply(matrix_, basis_.middleCols(m - krylov_block, krylov_block), next_);
   orthogonalise(m);
   projected_.block(m - krylov_block, 0, krylov_block, m) = weights_.transpose();
   orthonormalise();
@@ -123,15 +124,15 @@ void LeadingEigenpairs::extend_basis(Index m) {
   for (int round = 0; round < most_rounds; ++round) {
     orthogonalise(m);
     orthonormalise();
-    upper_ = (triangle_ * upper_).eval();
+    upper_ = product<Columns>(triangle_, upper_);
     if (triangle_.diagonal().cwiseAbs().minCoeff() > 0.9) break;
   }
 }
 
 /// next_ -= Q weights_ with weights_ = Q' next_.
 void LeadingEigenpairs::orthogonalise(Index m) {
-  weights_.noalias() = basis_.leftCols(m).transpose() * next_;
-  next_.noalias() -= basis_.leftCols(m) * weights_;
+  multiply(basis_.leftCols(m).transpose(), next_, weights_);
+  add_product(basis_.leftCols(m), weights_, next_, -1.0);
 }
 
 /// next_ = (orthonormal columns) triangle_.
@@ -156,7 +157,7 @@ LeadingEigenpairs::Verdict LeadingEigenpairs::judge(Index m, Index most, double 
     cluster = values_(j - 1) - values_(j) <= cluster_width * values_(j) ? cluster + 1 : 1;
     if (cluster >= krylov_block) return Verdict::hopeless;
   }
-  const Columns last = upper_ * solver_.vectors().bottomRightCorner(krylov_block, rank_ + 1);
+  const auto last = product<Columns>(upper_, solver_.vectors().bottomRightCorner(krylov_block, rank_ + 1));
   const Vector residuals = last.colwise().norm().reverse();
   const double limit = tolerance * values_(0);
   const bool apart = values_(rank_) + residuals(rank_) < values_(rank_ - 1) * (1.0 - 1e-10);
@@ -166,11 +167,12 @@ LeadingEigenpairs::Verdict LeadingEigenpairs::judge(Index m, Index most, double 
 
 /// Forms the eigenvectors and measures what they are worth, whatever rounding did to the basis.
 bool LeadingEigenpairs::verified(Index m, double tolerance) {
-  vectors_.noalias() = basis_.leftCols(m) * solver_.vectors().rightCols(rank_).rowwise().reverse();
-  weights_.noalias() = matrix_ * vectors_;
+  const Columns ritz = solver_.vectors().rightCols(rank_).rowwise().reverse();
+  multiply(basis_.leftCols(m), ritz, vectors_);
+  multiply(matrix_, vectors_, weights_);
   weights_ -= vectors_ * values_.head(rank_).asDiagonal();
   const double residual = weights_.colwise().norm().maxCoeff();
-  weights_.noalias() = vectors_.transpose() * vectors_;
+  multiply(vectors_.transpose(), vectors_, weights_);
   const double skew = (weights_ - Columns::Identity(rank_, rank_)).cwiseAbs().maxCoeff();
   return residual <= 8.0 * tolerance * values_(0) && skew <= 1e-11;
 }

@@ -5,6 +5,7 @@
 #include "halosvm/objective/local_objective.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -95,11 +96,11 @@ Matrix LocalObjective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b,
       [&](Index begin, Index count, Curvature& mine, MatrixSum& part) {
         const Rows some = rows(begin, count);
         curvature(some, W, b, centre, mine);
-        part.matrix.selfadjointView<Eigen::Lower>().rankUpdate(mine.sides.topRows(count).transpose());
+        linalg::add_gram(mine.sides.topRows(count), part.matrix);
         if (!loss_->uses_spread()) return;
         auto corner = part.matrix.topLeftCorner(d, d);
         data_.covariances().add_weighted_matrices(some, mine.factors.head(count), corner, mine.scratch.data());
-        corner.selfadjointView<Eigen::Lower>().rankUpdate(mine.products.topRows(count).transpose(), -1.0);
+        linalg::add_gram(mine.products.topRows(count), corner, -1.0);
       },
       sum);
   Matrix& total = sum.matrix;

@@ -2,6 +2,7 @@
 
 #include "kernel/expansion/expansion.hpp"
 #include "kernel/lanes.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -61,21 +62,21 @@ class ProductMoments final : public PairMoments {
     const auto own = a_.middleRows(rows.begin, rows.count);
     const auto other = a_.middleRows(columns.begin, columns.count);
     weighted_ = own * s_.asDiagonal();
-    out.first.noalias() = weighted_ * other.transpose();
+    linalg::multiply(weighted_, other.transpose(), out.first);
     if (uniform_) {
       out.rest.resize(rows.count, columns.count);
       fill_uniform(out, rows, columns);
       return;
     }
     weighted_ *= e_.asDiagonal();
-    out.rest.noalias() = weighted_ * other.transpose();
+    linalg::multiply(weighted_, other.transpose(), out.rest);
     out.rest.array() += 0.5 * lambda_;
     out.rest.colwise() -= 0.5 * own_.segment(rows.begin, rows.count);
     out.rest.rowwise() -= 0.5 * own_.segment(columns.begin, columns.count).transpose();
   }
 
   void add_gradients(const Matrix& weights, Matrix& gradients) const override {
-    gradients.noalias() += weights * a_.middleRows(rows_.begin, rows_.count);
+    linalg::add_product(weights, a_.middleRows(rows_.begin, rows_.count), gradients);
   }
 
   double spread(const Vector& g) const override { return s_.dot(g.cwiseAbs2()); }

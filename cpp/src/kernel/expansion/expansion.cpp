@@ -8,6 +8,7 @@
 #include "halosvm/kernel/kernel.hpp"
 #include "kernel/self_kernel.hpp"
 #include "kernel/scaling.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -97,7 +98,7 @@ class Expansion {
         first[j] = sum < infinity ? either : 0.0;
       }
     }
-    values_.noalias() = weights_.middleCols(rows.begin, rows.count) * tile_.first;
+    linalg::multiply(weights_.middleCols(rows.begin, rows.count), tile_.first, values_);
     variance += times * values_.cwiseProduct(weights_.middleCols(columns.begin, columns.count)).rowwise().sum();
   }
 

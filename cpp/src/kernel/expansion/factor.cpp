@@ -6,6 +6,7 @@
 
 #include "linalg/cholesky.hpp"
 #include "linalg/lu.hpp"
+#include "linalg/multiply.hpp"
 
 #include <vector>
 
@@ -37,7 +38,7 @@ struct Section {
     W.leftCols(parts.F.cols()) = parts.F;
     W.rightCols(x.F.cols()) = x.F;
     const MatrixXd weighted = b.cwiseInverse().asDiagonal() * W;
-    Z.noalias() = W.transpose() * weighted;
+    linalg::multiply(W.transpose(), weighted, Z);
     d = x.mean - parts.mean;
     a = d.cwiseQuotient(b);
     Vector z = Vector::Zero(W.cols());  // W'B^-1 d
@@ -48,12 +49,13 @@ struct Section {
     if (wide) {
       solve_wide(logs, z);
     } else if (W.cols() > 0) {
-      z = weighted.transpose() * d;
+      linalg::multiply(weighted.transpose(), d, z);
       linalg::cholesky_solve(inner, z);
       logs += linalg::log_determinant(inner);
-      a -= weighted * z;
+      linalg::add_product(weighted, z, a, -1.0);
     }
-    Sa = x.v.cwiseProduct(a) + x.F * z.tail(x.F.cols());
+    Sa = x.v.cwiseProduct(a);
+    linalg::add_product(x.F, z.tail(x.F.cols()), Sa);
     if (!wide) exponent = 0.5 * (logs + not_negative(d.dot(a)));
   }
 
@@ -110,7 +112,7 @@ class FactorMoments final : public PairMoments {
   }
 
   double spread(const Vector& g) const override {
-    return x_.v.dot(g.cwiseAbs2()) + (x_.F.transpose() * g).squaredNorm();
+    return x_.v.dot(g.cwiseAbs2()) + linalg::product<Vector>(x_.F.transpose(), g).squaredNorm();
   }
 
  private:
@@ -184,9 +186,9 @@ class FactorMoments final : public PairMoments {
     const Index n_l = l.W.cols();
     change_.setZero(n_j + n_l, n_j + n_l);
     if (s.maxCoeff() > 0.0) {
-      change_.topLeftCorner(n_j, n_j) = j.W.transpose() * (e / j.b.array()).matrix().asDiagonal() * j.W;
-      change_.bottomRightCorner(n_l, n_l) = l.W.transpose() * (e / l.b.array()).matrix().asDiagonal() * l.W;
-      change_.topRightCorner(n_j, n_l) = j.W.transpose() * (-s / q).matrix().asDiagonal() * l.W;
+      add_weighted(j.W, e / j.b.array(), j.W, change_.topLeftCorner(n_j, n_j));
+      add_weighted(l.W, e / l.b.array(), l.W, change_.bottomRightCorner(n_l, n_l));
+      add_weighted(j.W, -s / q, l.W, change_.topRightCorner(n_j, n_l));
       change_.bottomLeftCorner(n_l, n_j) = change_.topRightCorner(n_j, n_l).transpose();
     }
     const Index r = x_.F.cols();
@@ -199,6 +201,12 @@ class FactorMoments final : public PairMoments {
     }
     linalg::cholesky_solve(j.inner, change_.topRows(n_j));
     linalg::cholesky_solve(l.inner, change_.bottomRows(n_l));
+  }
+
+  /// out += left' diag(weights) right.
+  void add_weighted(const MatrixXd& left, const Vector& weights, const MatrixXd& right, const linalg::Sum& out) {
+    weighted_ = weights.asDiagonal() * right;
+    linalg::add_product(left.transpose(), weighted_, out);
   }
 
   /// log |I + change_|; keeps the factors of that matrix.
@@ -214,9 +222,9 @@ class FactorMoments final : public PairMoments {
     const Index n_j = j.W.cols();
     const Index n_l = l.W.cols();
     const Index r = x_.F.cols();
-    Vector u(n_j + n_l);
-    u.head(n_j) = j.W.transpose() * v_j;
-    u.tail(n_l) = l.W.transpose() * v_l;
+    Vector u = Vector::Zero(n_j + n_l);
+    linalg::add_product(j.W.transpose(), v_j, u.head(n_j));
+    linalg::add_product(l.W.transpose(), v_l, u.tail(n_l));
     Vector coupled = u;
     coupled.segment(n_j - r, r) += u.tail(r);
     coupled.tail(r) += u.segment(n_j - r, r);
@@ -233,6 +241,7 @@ class FactorMoments final : public PairMoments {
   std::vector<Section> columns_;
   MatrixXd change_;
   MatrixXd shared_;
+  MatrixXd weighted_;
   MatrixXd stacked_;
   linalg::Lu exchanged_;
 };

@@ -5,6 +5,7 @@
 #include "linalg/pivoted_cholesky.hpp"
 
 #include "linalg/cholesky.hpp"
+#include "linalg/multiply.hpp"
 #include "linalg/qr.hpp"
 
 #include <vector>
@@ -48,17 +49,17 @@ struct Bump {
     bool kept = true;
     if (R.cols() > 0) {
       const auto VR = rooted.leftCols(R.cols());
-      M.noalias() = VR.transpose() * VR;
+      linalg::multiply(VR.transpose(), VR, M);
       precision = MatrixXd::Identity(R.cols(), R.cols()) + M;
       kept = factored(precision);
       log_determinant = linalg::log_determinant(precision);
       H = M;
       linalg::cholesky_solve(precision, H);
-      const Vector v = VR.transpose() * left;
+      const auto v = linalg::product<Vector>(VR.transpose(), left);
       p = v;
       linalg::cholesky_solve(precision, p);
       quadratic -= v.dot(p);
-      left -= VR * p;
+      linalg::add_product(VR, p, left, -1.0);
     }
     a = apply_root_transposed(left);
     exponent = 0.5 * (log_own + log_determinant + not_negative(quadratic));
@@ -160,7 +161,7 @@ class LatentMoments final : public PairMoments {
     }
   }
 
-  double spread(const Vector& g) const override { return (R_.transpose() * g).squaredNorm(); }
+  double spread(const Vector& g) const override { return linalg::product<Vector>(R_.transpose(), g).squaredNorm(); }
 
  private:
   void turn(const Rows& strip, std::vector<Bump>& bumps, Checkpoint& checkpoint) {
@@ -181,15 +182,16 @@ class LatentMoments final : public PairMoments {
 
   void pair(const Bump& j, const Bump& l, double& first, double& rest) {
     first = j.p.dot(l.p);
-    const Vector of_j = l.M * j.p;
-    const Vector of_l = j.M * l.p;
+    const auto of_j = linalg::product<Vector>(l.M, j.p);
+    const auto of_l = linalg::product<Vector>(j.M, l.p);
     both_ = j.M + l.M;
     both_.diagonal().array() += 1.0;
     kept_ = factored(both_) && kept_;
     Vector solved = of_j + of_l;
     linalg::solve_lower(both_, solved);
     const double rho = j.p.dot(of_j) + l.p.dot(of_l) - solved.squaredNorm();
-    change_.noalias() = -j.H * l.H;
+    change_.setZero(j.H.rows(), l.H.cols());
+    linalg::add_product(j.H, l.H, change_, -1.0);
     const std::optional<double> near = log_near_identity(change_);
     const double lambda = near ? -*near : j.log_determinant + l.log_determinant - linalg::log_determinant(both_);
     rest = 0.5 * (lambda - rho);

@@ -2,6 +2,7 @@
 
 #include "kernel/lanes.hpp"
 #include "linalg/pivoted_cholesky.hpp"
+#include "linalg/multiply.hpp"
 #include "kernel/rule.hpp"
 
 #include "linalg/qr.hpp"
@@ -75,7 +76,7 @@ class FactorPair {
     double own_logs = 0.0;
     for (const double part : product.log()) own_logs += part;
     weighted_ = rows_ * weights_.head(d).cwiseInverse().asDiagonal();
-    inner_.noalias() = rows_ * weighted_.transpose();
+    linalg::multiply(rows_, weighted_.transpose(), inner_);
     const double quadratic = inner_(size, size);
     projection_ = inner_.row(size).head(size);
     small_ = inner_.topLeftCorner(size, size);
@@ -138,9 +139,9 @@ class UniformFactorRule final : public PairRule {
     squared_distances(x, y, out);
     own_.load(x);
     other_.load(y);
-    cross_.noalias() = x.factor * y.factor.transpose();
-    own_by_means_.noalias() = x.factor * y.mean.transpose();
-    means_by_other_.noalias() = x.mean * y.factor.transpose();
+    linalg::multiply(x.factor, y.factor.transpose(), cross_);
+    linalg::multiply(x.factor, y.mean.transpose(), own_by_means_);
+    linalg::multiply(x.mean, y.factor.transpose(), means_by_other_);
     checkpoint();
     const Index size = x.rank + y.rank;
     inner_.resize(static_cast<std::size_t>(size * size));

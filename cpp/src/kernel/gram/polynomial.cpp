@@ -2,6 +2,7 @@
 
 #include "kernel/lanes.hpp"
 #include "kernel/rule.hpp"
+#include "linalg/multiply.hpp"
 
 #include <cmath>
 
@@ -20,7 +21,7 @@ class PolynomialRule final : public PairRule {
 
   void fill(const Block& x, const Block& y, MatrixRef out, Checkpoint& checkpoint) override {
     checkpoint();
-    out.noalias() = x.mean.topRows(x.count) * y.mean.transpose();
+    linalg::multiply(x.mean.topRows(x.count), y.mean.transpose(), out);
     if (coef0_ != 0.0) out.array() += coef0_;
     if (of_means_) {
       if (degree_ == 2) out = out.array().square();
@@ -56,7 +57,9 @@ class PolynomialRule final : public PairRule {
       const auto column = block.factor.row(a * block.mean.rows() + i);
       out += column.dot(w) * column;
     }
-    if (block.matrix.rows() > 0) out.noalias() += w * block.matrix.middleRows(i * w.size(), w.size());
+    if (block.matrix.rows() > 0) {
+      linalg::add_product(w, block.matrix.middleRows(i * w.size(), w.size()), out);
+    }
   }
 
   /// The diagonals of all of S, which a diagonal part of the other covariance meets.

@@ -2,6 +2,7 @@
 
 #include "kernel/lanes.hpp"
 #include "kernel/rule.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <array>
@@ -195,7 +196,7 @@ class DiagonalRule final : public PairRule {
 
 void squared_distances(const Block& x, const Block& y, MatrixRef out) {
   constexpr double lost = 0x1p-10;
-  out.noalias() = x.mean.topRows(x.count) * y.mean.transpose();
+  linalg::multiply(x.mean.topRows(x.count), y.mean.transpose(), out);
   const double* norms = y.norm.data();
   for (Index i = 0; i < out.rows(); ++i) {
     double* __restrict row = out.row(i).data();

@@ -4,6 +4,7 @@
 #include "maps/empirical_bayes/expectation.hpp"
 
 #include "halosvm/core/normal.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -69,14 +70,15 @@ class Cells {
         }
       }
       // tr(T^-1 scatter) as a sum of squares, tr(L^-1 scatter L^-T).
-      product = T.inverse * scatter;
+      linalg::multiply(T.inverse, scatter, product);
       const double within = product.cwiseProduct(T.inverse).sum();
-      pull = T.inverse * rest;
+      linalg::multiply(T.inverse, rest, pull);
       out.sums.log_likelihood += weight * T.constant - 0.5 * (within + weight * pull.squaredNorm());
-      pull = T.inverse.transpose() * pull;
+      linalg::multiply(T.inverse.transpose(), Vector(pull), pull);
       out.sums.mass(0) += weight;
-      product = T.precision * scatter;
-      scatter = product * T.precision + weight * (pull * pull.transpose() - T.precision);
+      linalg::multiply(T.precision, scatter, product);
+      scatter = weight * (pull * pull.transpose() - T.precision);
+      linalg::add_product(product, T.precision, scatter);
       scatter_to(0, weight * pull, scatter, out.sums);
     }
   }
@@ -111,7 +113,7 @@ class Cells {
       }
       T.constant = log_weights_(k) - 0.5 * (log_determinant(T.inverse) + log_two_pi * static_cast<double>(p));
       invert_lower(T.inverse);
-      T.precision.noalias() = T.inverse.transpose() * T.inverse;
+      linalg::multiply(T.inverse.transpose(), T.inverse, T.precision);
     }
   }
 
@@ -127,9 +129,9 @@ class Cells {
         const Index column = present_[static_cast<std::size_t>(j)];
         residual_.col(j) = x.col(column).array() - means_(k, column);
       }
-      whitened_.noalias() = residual_ * T.inverse.transpose();
+      linalg::multiply(residual_, T.inverse.transpose(), whitened_);
       joint_.col(k) = T.constant - 0.5 * whitened_.rowwise().squaredNorm().array();
-      if (request_.statistics) pulls_[static_cast<std::size_t>(k)].noalias() = whitened_ * T.inverse;
+      if (request_.statistics) linalg::multiply(whitened_, T.inverse, pulls_[static_cast<std::size_t>(k)]);
     }
     if (!weigh(data_, request_, {at, count}, joint_, out) || !request_.statistics) return;
     for (Index k = 0; k < k_; ++k) {
@@ -137,7 +139,7 @@ class Cells {
       const double mass = joint_.col(k).sum();
       out.sums.mass(k) += mass;
       residual_ = joint_.col(k).asDiagonal() * w;
-      whitened_.noalias() = residual_.transpose() * w;
+      linalg::multiply(residual_.transpose(), w, whitened_);
       whitened_ -= mass * factors_[static_cast<std::size_t>(k)].precision;
       scatter_to(k, residual_.colwise().sum().transpose(), whitened_, out.sums);
     }

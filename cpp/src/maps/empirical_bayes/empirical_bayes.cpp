@@ -3,6 +3,7 @@
 #include "halosvm/maps/empirical_bayes.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "linalg/multiply.hpp"
 #include "maps/empirical_bayes/maximisation.hpp"
 
 #include <algorithm>
@@ -203,7 +204,7 @@ Matrix Population::covariance(Index k) const {
   Matrix out = Matrix::Zero(d, d);
   if (kind == PopulationKind::factors) {
     const auto L = factors.middleRows(k * d, d);
-    out.noalias() = L * L.transpose();
+    linalg::multiply(L, L.transpose(), out);
   }
   out.diagonal() += variances.row(k).transpose();
   return out;

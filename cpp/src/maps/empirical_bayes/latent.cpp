@@ -6,6 +6,7 @@
 #include "halosvm/core/normal.hpp"
 
 #include "kernel/lanes.hpp"
+#include "linalg/multiply.hpp"
 #include "maps/empirical_bayes/latent.hpp"
 
 #include <algorithm>
@@ -57,11 +58,12 @@ Index LatentBlock::condition(const LatentComponent& component) {
     shift = gain.cwiseProduct(residual);
     return bad;
   }
-  precisions.noalias() = inverse * component.products.transpose();
-  latent.noalias() = inverse.cwiseProduct(residual) * component.factors;
+  linalg::multiply(inverse, component.products.transpose(), precisions);
+  weighted_ = inverse.cwiseProduct(residual);
+  linalg::multiply(weighted_, component.factors, latent);
   spreads.resize(count, triangle_);
   for (Index i = 0; i < count; ++i) solve_latent(i);
-  shift.noalias() = latent * component.factors.transpose();
+  linalg::multiply(latent, component.factors.transpose(), shift);
   residual -= shift.cwiseProduct(there);
   // The least value over z of |(x - m - L z) / sd|^2 + |z|^2: squares alone, where Woodbury's formula cancels.
   distance = inverse.cwiseProduct(residual).cwiseProduct(residual).rowwise().sum() + latent.rowwise().squaredNorm();
@@ -78,8 +80,8 @@ void LatentBlock::solve_latent(Index i) {
   cholesky(matrix_);
   log_volume(i) += log_determinant(matrix_);
   invert_lower(matrix_);
-  row_.noalias() = matrix_ * latent.row(i).transpose();
-  latent.row(i).noalias() = row_.transpose() * matrix_;
+  linalg::multiply(matrix_, latent.row(i).transpose(), row_);
+  linalg::multiply(row_.transpose(), matrix_, latent.row(i));
   at = 0;
   for (Index a = 0; a < h_; ++a) {
     for (Index b = 0; b <= a; ++b, ++at) {
@@ -160,18 +162,19 @@ class Latent {
     LatentBlock& block = blocks_[static_cast<std::size_t>(k)];
     const Vector r = given;
     sums.mass(k) += r.sum();
-    sums.shift.row(k).noalias() += r.transpose() * block.shift;
+    linalg::add_product(r.transpose(), block.shift, sums.shift.row(k));
     const Vector& variances = components_[static_cast<std::size_t>(k)].variances;
-    sums.spread.row(k).noalias() += r.transpose() * (block.shift.cwiseAbs2() + block.open * variances.asDiagonal());
+    spreads_ = block.shift.cwiseAbs2() + block.open * variances.asDiagonal();
+    linalg::add_product(r.transpose(), spreads_, sums.spread.row(k));
     if (h_ == 0) return;
     weighted_ = r.asDiagonal() * block.latent;
     sums.latent.row(k) += weighted_.colwise().sum();
-    sums.cross.middleRows(k * d_, d_).noalias() += block.shift.transpose() * weighted_;
-    sums.square.middleRows(k * h_, h_).noalias() += block.latent.transpose() * weighted_;
+    linalg::add_product(block.shift.transpose(), weighted_, sums.cross.middleRows(k * d_, d_));
+    linalg::add_product(block.latent.transpose(), weighted_, sums.square.middleRows(k * h_, h_));
     weighted_ = r.asDiagonal() * block.spreads;
-    crosses_[static_cast<std::size_t>(k)].noalias() += block.open.transpose() * weighted_;
+    linalg::add_product(block.open.transpose(), weighted_, crosses_[static_cast<std::size_t>(k)]);
     weighted_open_ = block.open.cwiseAbs2();
-    squares_[static_cast<std::size_t>(k)].noalias() += weighted_open_.transpose() * weighted_;
+    linalg::add_product(weighted_open_.transpose(), weighted_, squares_[static_cast<std::size_t>(k)]);
     Index at = 0;
     for (Index a = 0; a < h_; ++a) {
       for (Index b = 0; b <= a; ++b, ++at) {
@@ -185,13 +188,15 @@ class Latent {
   /// The spreads M of the rows enter cross and spread multiplied by L, which is the same for all of them.
   void contract(Statistics& sums) const {
     Matrix M(h_, h_);
+    Vector row(h_);
     for (Index k = 0; k < k_; ++k) {
       const Matrix& L = components_[static_cast<std::size_t>(k)].factors;
       for (Index j = 0; j < d_; ++j) {
         unpack(crosses_[static_cast<std::size_t>(k)].row(j), M);
-        sums.cross.row(k * d_ + j) += L.row(j) * M;
+        linalg::add_product(L.row(j), M, sums.cross.row(k * d_ + j));
         unpack(squares_[static_cast<std::size_t>(k)].row(j), M);
-        sums.spread(k, j) += L.row(j) * M * L.row(j).transpose();
+        linalg::multiply(M, L.row(j).transpose(), row);
+        sums.spread(k, j) += L.row(j).dot(row);
       }
     }
   }
@@ -215,7 +220,7 @@ class Latent {
   // Memory of the thread that owns this copy.
   std::vector<LatentBlock> blocks_;
   std::vector<Matrix> crosses_, squares_;
-  Matrix joint_, weighted_, weighted_open_;
+  Matrix joint_, weighted_, weighted_open_, spreads_;
 };
 
 }  // namespace

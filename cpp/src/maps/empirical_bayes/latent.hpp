@@ -52,7 +52,7 @@ class LatentBlock {
   Index d_;
   Index h_;
   Index triangle_;
-  Matrix total, inverse, residual, precisions;
+  Matrix total, inverse, residual, precisions, weighted_;
   Matrix matrix_;
   Vector row_;
   Vector scratch_;

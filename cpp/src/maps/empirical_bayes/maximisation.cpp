@@ -2,11 +2,15 @@
 
 #include "maps/empirical_bayes/maximisation.hpp"
 
+#include "linalg/multiply.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 namespace halosvm::maps {
 namespace {
+
+using linalg::product;
 
 /// Moments of a component's posteriors about its old mean, divided by its mass.
 struct Moments {
@@ -25,9 +29,9 @@ double update_full(Population& next, const Population& old, const Statistics& su
   const double q = sums.mass(k);
   const Matrix V = old.matrices.middleRows(k * d, d);
   const Matrix G = sums.curvature.middleRows(k * d, d);
-  const Vector shift = V * sums.pull.row(k).transpose() / q;
-  const Matrix product = V * G;
-  Matrix change = product * V / q - shift * shift.transpose();
+  const Vector shift = product<Vector>(V, sums.pull.row(k).transpose()) / q;
+  const Matrix VG = product(V, G);
+  Matrix change = product(VG, V) / q - shift * shift.transpose();
   change = (0.5 * (change + change.transpose())).eval();
   change.diagonal() += prior / q;
   next.means.row(k) += shift.transpose();
@@ -36,11 +40,11 @@ double update_full(Population& next, const Population& old, const Statistics& su
 
   Matrix L = V;
   if (!cholesky(L)) {
-    return 0.25 * product.cwiseProduct(product.transpose()).sum() / q + 0.5 * sums.pull.row(k).dot(shift);
+    return 0.25 * VG.cwiseProduct(VG.transpose()).sum() / q + 0.5 * sums.pull.row(k).dot(shift);
   }
   invert_lower(L);
-  const Matrix whitened = L * change * L.transpose();
-  return q * (0.25 * whitened.squaredNorm() + 0.5 * (L * shift).squaredNorm());
+  const Matrix whitened = product(product(L, change), L.transpose());
+  return q * (0.25 * whitened.squaredNorm() + 0.5 * product<Vector>(L, shift).squaredNorm());
 }
 
 double update_diagonal(Population& next, const Population& old, const Moments& moments, double q, Index k,
@@ -71,6 +75,7 @@ double update_factors(Population& next, const Population& old, const Moments& mo
   }
   next_L.transposeInPlace();
   next.factors.middleRows(k * d, d) = next_L;
+  const Matrix L_square = product(L, moments.square);
   double gain = 0.0;
   for (Index j = 0; j < d; ++j) {
     next.means(k, j) += moments.shift(j) - next_L.row(j).dot(moments.latent);
@@ -78,8 +83,8 @@ double update_factors(Population& next, const Population& old, const Moments& mo
     next.variances(k, j) = std::max(0.0, own) + prior(j) / q;
     const double before = old.variances(k, j);
     if (!(before > 0.0 && next.variances(k, j) > 0.0)) continue;
-    const double residual = moments.spread(j) - 2.0 * L.row(j).dot(moments.cross.row(j)) +
-                            (L.row(j) * moments.square).dot(L.row(j)) + prior(j) / q;
+    const double residual =
+        moments.spread(j) - 2.0 * L.row(j).dot(moments.cross.row(j)) + L_square.row(j).dot(L.row(j)) + prior(j) / q;
     gain += 0.5 * (residual / before - 1.0 - std::log(next.variances(k, j) / before));
   }
   return q * std::max(0.0, gain);
@@ -99,8 +104,8 @@ Moments moments_of(const Population& old, const Statistics& sums, Index k) {
     return out;
   }
   const Matrix V = old.covariance(k);
-  out.shift = V * sums.pull.row(k).transpose() / q;
-  const Matrix second = V + V * sums.curvature.middleRows(k * d, d) * V / q;
+  out.shift = product<Vector>(V, sums.pull.row(k).transpose()) / q;
+  const Matrix second = V + product(product(V, sums.curvature.middleRows(k * d, d)), V) / q;
   out.spread = second.diagonal();
   if (h == 0) return out;
   // E z = beta (v - m) for a known v, beta = L' V^-1, and the covariance I - beta L.
@@ -112,9 +117,11 @@ Moments moments_of(const Population& old, const Statistics& sums, Index k) {
     root.diagonal().array() += lift * V.diagonal().maxCoeff() + smallest_variance;
   }
   solve(root, beta);
-  out.latent = beta.transpose() * out.shift;
-  out.cross = second * beta;
-  out.square = Matrix::Identity(h, h) - beta.transpose() * L + beta.transpose() * out.cross;
+  out.latent = product<Vector>(beta.transpose(), out.shift);
+  out.cross = product(second, beta);
+  out.square.setIdentity(h, h);
+  linalg::add_product(beta.transpose(), L, out.square, -1.0);
+  linalg::add_product(beta.transpose(), out.cross, out.square);
   return out;
 }
 
@@ -274,7 +281,7 @@ Population population_at(const Vector& coordinates, const Population& like, cons
         for (Index j = 0; j < i; ++j) L(i, j) = scale(i) * read.value();
         L(i, i) = scale(i) * read.variance();
       }
-      out.matrices.middleRows(k * d, d) = L * L.transpose();
+      linalg::multiply(L, L.transpose(), out.matrices.middleRows(k * d, d));
       continue;
     }
     for (Index j = 0; j < d; ++j) {

@@ -3,6 +3,7 @@
 #include "maps/empirical_bayes/expectation.hpp"
 #include "maps/empirical_bayes/latent.hpp"
 
+#include "linalg/multiply.hpp"
 #include "linalg/pivoted_cholesky.hpp"
 
 #include <algorithm>
@@ -13,7 +14,6 @@ namespace {
 
 using maps::LatentBlock;
 using maps::LatentComponent;
-using maps::multiply_small;
 
 constexpr Index rows_of_task = 64;
 
@@ -34,6 +34,17 @@ struct Pass {
     return {array + row * c * per_row * d(), c * per_row, d()};
   }
 };
+
+/// out = A B (+= if \p add), without packing where that costs more than the product.
+void multiply_small(const linalg::Factor& A, const linalg::Factor& B, Matrix& out, bool add = false) {
+  constexpr Index small = 12;
+  if (!add) out.setZero();
+  if (A.cols <= small) {
+    linalg::add_thin_product(A, B, out);
+  } else {
+    linalg::add_product(A, B, out);
+  }
+}
 
 /// Errors that are diagonal, and factors or none.
 class LatentWriter {
@@ -113,7 +124,7 @@ class LatentWriter {
       for (Index b = 0; b <= a; ++b, ++at) C(a, b) = block.spreads(i, at);
     }
     maps::cholesky(C);
-    out.noalias() = components_[static_cast<std::size_t>(k)].factors * C;
+    linalg::multiply(components_[static_cast<std::size_t>(k)].factors, C, out);
     out.array().colwise() *= root * block.open.row(i).transpose().array();
   }
 
@@ -122,7 +133,7 @@ class LatentWriter {
     if (pass_.target.matrices == nullptr && pass_.target.variances == nullptr) return;
     if (pass_.target.matrices != nullptr) {
       auto out = pass_.rows(pass_.target.matrices, row, d).middleRows(component * d, d);
-      out.noalias() = columns_ * columns_.transpose();
+      linalg::multiply(columns_, columns_.transpose(), out);
       out.diagonal() += variances_;
       return;
     }
@@ -263,8 +274,9 @@ class FactorisedWriter {
     const auto p = static_cast<Index>(present_.size());
     residual_.resize(p);
     for (Index j = 0; j < p; ++j) residual_(j) = x_(present(j)) - pass_.population.means(k, present(j));
-    pull_ = cell.precision * residual_;
-    means_.row(k) = pass_.population.means.row(k) + (cell.cross * pull_).transpose();
+    linalg::multiply(cell.precision, residual_, pull_);
+    means_.row(k) = pass_.population.means.row(k);
+    linalg::add_product(cell.cross, pull_, means_.row(k).transpose());
     for (Index j = 0; j < p; ++j) {
       if (S_(j, j) <= V(present(j), present(j))) means_(k, present(j)) = x_(present(j)) - S_.row(j).dot(pull_);
     }

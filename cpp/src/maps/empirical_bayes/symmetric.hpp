@@ -23,21 +23,4 @@ double log_determinant(const ConstMatrixRef& L);
 /// B := (L L')^-1 B.
 void solve(const ConstMatrixRef& L, MatrixRef B);
 
-/// out = A B (+= if \p add), without Eigen's blocking where that costs more than the product.
-template <class Left, class Right, class Out>
-void multiply_small(const Left& A, const Right& B, Out&& out, bool add = false) {
-  constexpr Index small = 12;
-  if (A.cols() <= small) {
-    if (add) {
-      out.noalias() += A.lazyProduct(B);
-    } else {
-      out.noalias() = A.lazyProduct(B);
-    }
-  } else if (add) {
-    out.noalias() += A * B;
-  } else {
-    out.noalias() = A * B;
-  }
-}
-
 }  // namespace halosvm::maps

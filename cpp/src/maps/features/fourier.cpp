@@ -5,6 +5,7 @@
 #include "halosvm/core/blocks.hpp"
 #include "halosvm/core/check.hpp"
 #include "kernel/lanes.hpp"
+#include "linalg/multiply.hpp"
 #include "maps/features/frequencies.hpp"
 #include "maps/features/lift.hpp"
 #include "maps/features/trigonometry.hpp"
@@ -66,7 +67,7 @@ class Features {
 
   void run(Index begin, Index count) {
     block_.load(shared_.side, begin, count);
-    angles_.noalias() = block_.mean * shared_.transposed;
+    linalg::multiply(block_.mean, shared_.transposed, angles_);
     angles_.rightCols(n_ - pairs_).rowwise() += shared_.map.phases.transpose();
     set_variances();
     set_moments();
@@ -91,15 +92,15 @@ class Features {
     } else if (block_.uniform()) {
       spreads_.noalias() = block_.variance.col(0) * shared_.norms.transpose();
     } else {
-      spreads_.noalias() = block_.variance * shared_.squares;
+      linalg::multiply(block_.variance, shared_.squares, spreads_);
     }
     if (block_.rank > 0) {
-      products_.noalias() = block_.factor * shared_.transposed;
+      linalg::multiply(block_.factor, shared_.transposed, products_);
       for (Index a = 0; a < block_.rank; ++a) spreads_ += products_.middleRows(a * rows, rows).cwiseAbs2();
     }
     const Index d = block_.mean.cols();
     for (Index i = 0; side.full() != nullptr && i < block_.count; ++i) {
-      products_.noalias() = block_.matrix.middleRows(i * d, d) * shared_.transposed;
+      linalg::multiply(block_.matrix.middleRows(i * d, d), shared_.transposed, products_);
       spreads_.row(i) = products_.cwiseProduct(shared_.transposed).colwise().sum().cwiseMax(0.0);
     }
   }
@@ -183,11 +184,11 @@ class Features {
   void set_pairs(Index i) {
     const Index d = block_.mean.cols();
     if (shared_.side.full() != nullptr) {
-      products_.noalias() = block_.matrix.middleRows(i * d, d) * shared_.transposed;
-      even_.noalias() = shared_.map.frequencies * products_;
+      linalg::multiply(block_.matrix.middleRows(i * d, d), shared_.transposed, products_);
+      linalg::multiply(shared_.map.frequencies, products_, even_);
     } else {
       const Matrix& lifted = lift_.of(block_, i, shared_.map.frequencies);
-      even_.noalias() = lifted * lifted.transpose();
+      linalg::multiply(lifted, lifted.transpose(), even_);
     }
     own_ = even_.diagonal().cwiseMax(0.0);
     odd_.resize(n_, n_);

@@ -5,6 +5,7 @@
 #include "halosvm/core/blocks.hpp"
 #include "halosvm/core/check.hpp"
 #include "kernel/lanes.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,7 @@ const Matrix& Lift::of(const kernels::Block& block, Index i, const Matrix& W) {
   if (side_.full() != nullptr) {
     eigen_.compute(block.matrix.middleRows(i * d, d).transpose());  // in column-major order without a copy
     root_ = eigen_.vectors() * eigen_.values().cwiseMax(0.0).cwiseSqrt().asDiagonal();
-    lifted_.noalias() = W * root_;
+    linalg::multiply(W, root_, lifted_);
     return lifted_;
   }
   Index at = 0;
@@ -61,7 +62,7 @@ void SpectralNorm::multiply(const Matrix& L) {
   const bool wide = L.rows() < L.cols();
   if (wide) turned_ = L.transpose();
   const Matrix& tall = wide ? turned_ : L;
-  products_.noalias() = tall.transpose() * tall;
+  linalg::multiply(tall.transpose(), tall, products_);
 }
 
 double SpectralNorm::bound(const Matrix& L) {

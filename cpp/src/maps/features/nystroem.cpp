@@ -7,6 +7,7 @@
 #include "kernel/expansion/expansion.hpp"
 #include "kernel/expansion/exponentials.hpp"
 #include "kernel/scaling.hpp"
+#include "linalg/multiply.hpp"
 #include "maps/features/lift.hpp"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class Sections {
       set_covariances(checkpoint);
     }
     const Index D = features_.size();
-    features_.noalias() = projection_ * sections_;
+    linalg::multiply(projection_, sections_, features_);
     out_.means.write(row * D, features_.data(), D);
     if (out_.factors.wanted()) {
       const Matrix& factor = lift_.of(block_, 0, gradients_);
@@ -51,13 +52,13 @@ class Sections {
       return;
     }
     if (!out_.variances.wanted() && !out_.matrices.wanted()) return;
-    half_.noalias() = projection_ * covariances_;
+    linalg::multiply(projection_, covariances_, half_);
     if (out_.variances.wanted()) {
       features_ = half_.cwiseProduct(projection_).rowwise().sum().cwiseMax(0.0);
       out_.variances.write(row * D, features_.data(), D);
     }
     if (out_.matrices.wanted()) {
-      full_.noalias() = half_ * projection_.transpose();
+      linalg::multiply(half_, projection_.transpose(), full_);
       half_ = 0.5 * (full_ + full_.transpose());
       half_.diagonal() = half_.diagonal().cwiseMax(0.0);
       out_.matrices.write(row * D * D, half_.data(), D * D);

@@ -3,6 +3,7 @@
 #include "solver/interior_point/linear_cones.hpp"
 
 #include "gaussians/norms.hpp"
+#include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -104,7 +105,7 @@ void LinearCones::add_curvature(const Rows& rows, MatrixRef z, MatrixRef hessian
     if (common_) z.row(i) *= std::sqrt(c * law(rows[i]).total);
   }
   factors_.add_squares(rows, block(push_, rows), hessian, scratch);
-  if (common_) hessian.selfadjointView<Eigen::Lower>().rankUpdate(z.transpose(), -1.0);
+  if (common_) linalg::add_gram(z, hessian, -1.0);
 }
 
 double LinearCones::pull(Index row, Index j, double mu, double fixed) const {

@@ -2,6 +2,8 @@
 
 #include "solver/interior_point/newton_system.hpp"
 
+#include "linalg/multiply.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -131,7 +133,7 @@ Vector NewtonSystem::slope_at_zero() const {
         for (Index i = 0; i < rows.count; ++i) {
           a(i) = weight(rows[i]) * sign(rows[i]) * objective_.offset(rows[i]);
         }
-        sum.right.head(d_).noalias() += X.transpose() * a.transpose();
+        linalg::add_product(X.transpose(), a.transpose(), sum.right.head(d_));
         sum.right(d_) += a.sum();
       });
   const double total = objective_.has_plain_targets() ? class_weight(true) - class_weight(false) : sums.right(d_);
@@ -257,7 +259,7 @@ void NewtonSystem::add_gradients(const Rows& rows, const ConstMatrixMap& X, Memo
     };
     mask(memory.coefficients.row(0));
     const double total = masked.sum();
-    target.head(d_).noalias() += X.transpose() * masked.transpose();
+    linalg::add_product(X.transpose(), masked.transpose(), target.head(d_));
     target.head(d_) -= total * centre_;
     target(d_) += total;
     if (cones_) {
@@ -265,11 +267,11 @@ void NewtonSystem::add_gradients(const Rows& rows, const ConstMatrixMap& X, Memo
       cones_->add_gradient(rows, masked, target, sum.beyond, memory.scratch.data());
     } else if (spread_) {
       mask(memory.coefficients.row(2));
-      target.head(d_).noalias() -= memory.products.topRows(count).transpose() * masked.transpose();
+      linalg::add_product(memory.products.topRows(count).transpose(), masked.transpose(), target.head(d_), -1.0);
     }
   }
   for (Index i = 0; i < count; ++i) masked(i) = memory.coefficients(1, i) * excess_(rows[i]);
-  sum.right.noalias() -= memory.outer.topRows(count).transpose() * masked.transpose();
+  linalg::add_product(memory.outer.topRows(count).transpose(), masked.transpose(), sum.right, -1.0);
   if (!cones_) return;
   masked.setZero();
   cones_->add_push(rows, masked, false, sum.right, memory.scratch.data());
@@ -280,7 +282,7 @@ void NewtonSystem::add_hessian(const Rows& rows, Memory& memory, NewtonSums& sum
   const Index count = rows.count;
   auto outer = memory.outer.topRows(count);
   for (Index i = 0; i < count; ++i) outer.row(i) *= std::sqrt(memory.coefficients(1, i));
-  sum.hessian.selfadjointView<Eigen::Lower>().rankUpdate(outer.transpose());
+  linalg::add_gram(outer, sum.hessian);
   if (!spread_) return;
   auto corner = sum.hessian.topLeftCorner(d_, d_);
   if (cones_) {
@@ -291,7 +293,7 @@ void NewtonSystem::add_hessian(const Rows& rows, Memory& memory, NewtonSums& sum
   objective_.data().covariances().add_weighted_matrices(rows, curvature, corner, memory.scratch.data());
   auto products = memory.products.topRows(count);
   for (Index i = 0; i < count; ++i) products.row(i) *= std::sqrt(curvature(i)) * memory.coefficients(3, i);
-  corner.selfadjointView<Eigen::Lower>().rankUpdate(products.transpose(), -1.0);
+  linalg::add_gram(products, corner, -1.0);
 }
 
 ExactDual NewtonSystem::exact(const Matrix& w) const {
@@ -396,7 +398,7 @@ void NewtonSystem::add_slopes(const Rows& rows, const ConstMatrixMap& X, const M
   auto signed_a = memory.values.row(0).head(count);
   for (Index i = 0; i < count; ++i) signed_a(i) = sign(rows[i]) * a(i);
   const double total = signed_a.sum();
-  sum.head(d_).noalias() += X.transpose() * signed_a.transpose();
+  linalg::add_product(X.transpose(), signed_a.transpose(), sum.head(d_));
   sum.head(d_) -= total * centre_;
   if (objective_.fit_intercept()) sum(d_) += total;
   if (!spread_) return;

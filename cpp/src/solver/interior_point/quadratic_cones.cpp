@@ -2,6 +2,8 @@
 
 #include "solver/interior_point/quadratic_cones.hpp"
 
+#include "linalg/multiply.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -91,7 +93,7 @@ void QuadraticCones::add_curvature(const Rows& rows, MatrixRef z, MatrixRef hess
     z.row(i) *= std::sqrt(2.0 * curvature(i) / at.stretch());
   }
   objective_.data().covariances().add_weighted_matrices(rows, curvature, hessian, scratch);
-  hessian.selfadjointView<Eigen::Lower>().rankUpdate(z.transpose(), -1.0);
+  linalg::add_gram(z, hessian, -1.0);
 }
 
 /// The step without du and dtheta is dv = -(g_1 + tilt (g_0 + kappa - phi(q)) u1).
