@@ -176,6 +176,18 @@ class StreamWalk {
   GradientStep step_;
 };
 
+/// A state may come from a file.
+void require_shapes(const StreamState& state) {
+  const Iterates& at = state.iterates;
+  const Index n_problems = at.coef.rows();
+  const Index n_features = at.coef.cols();
+  const bool shapes_fit = at.average.rows() == n_problems && at.average.cols() == n_features &&
+                          at.centre.size() == n_features && at.factors.rows() == n_problems && at.factors.cols() == 5 &&
+                          at.along_centre.size() == n_problems && at.square.size() == n_problems &&
+                          state.intercept.size() == n_problems && state.average_intercept.size() == n_problems;
+  check::require(shapes_fit, "state", "has arrays of different shapes");
+}
+
 }  // namespace
 
 StreamState::StreamState(const LinearModel& start)
@@ -184,6 +196,7 @@ StreamState::StreamState(const LinearModel& start)
       average_intercept(Vector::Zero(start.intercept.size())) {}
 
 LinearModel StreamState::model() const {
+  require_shapes(*this);
   Iterates now = iterates;
   now.settle();
   LinearModel model;
@@ -195,15 +208,8 @@ LinearModel StreamState::model() const {
 void follow(const StreamExamples& examples, const Loss& loss, double regularisation, bool fit_intercept,
             const Execution& execution, StreamState& state) {
   check::positive("regularisation", regularisation);
-  const Iterates& at = state.iterates;
-  const Index n_problems = at.coef.rows();
-  const Index n_features = at.coef.cols();
-  check::same_size("state", n_features, "X", examples.data.n_features(), "features");
-  const bool shapes_fit = at.average.rows() == n_problems && at.average.cols() == n_features &&
-                          at.centre.size() == n_features && at.factors.rows() == n_problems && at.factors.cols() == 5 &&
-                          at.along_centre.size() == n_problems && at.square.size() == n_problems &&
-                          state.intercept.size() == n_problems && state.average_intercept.size() == n_problems;
-  check::require(shapes_fit, "state", "has arrays of different shapes");
+  require_shapes(state);
+  check::same_size("state", state.iterates.coef.cols(), "X", examples.data.n_features(), "features");
   StreamWalk walk(examples, loss, regularisation, fit_intercept, state);
   run_tasks(1, execution, [&](Index /*task*/, int /*slot*/, Checkpoint& checkpoint) {
     for (Index row = 0; row < examples.data.n_samples(); ++row) {

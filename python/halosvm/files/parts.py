@@ -6,10 +6,11 @@ A part names the sizes of its arrays; in one estimator equal names are equal siz
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from halosvm import _core
 from halosvm.files import json_examples as examples_json
 from halosvm.files import json_values as values
 from halosvm.kernel.expected_kernel import KINDS, ExpectedKernel, check_kernel
@@ -236,32 +237,52 @@ class Kernel(Part):
 class Walk(Part):
     """A stream in the middle, which goes on with the same bits."""
 
-    _arrays = ("coef", "average", "intercept", "average_intercept", "centre")
-    _numbers = ("square", "weight")
+    # The state in the core's order: arrays by the names of their sizes, numbers, and counts.
+    _state: ClassVar[dict[str, Any]] = {
+        "coef": ("models", "features"),
+        "average": ("models", "features"),
+        "centre": ("features",),
+        "scale": float,
+        "factors": ("models", "factors"),
+        "centre_square": float,
+        "along_centre": ("models",),
+        "coef_square": ("models",),
+        "changed": int,
+        "intercept": ("models",),
+        "average_intercept": ("models",),
+        "square": float,
+        "weight": float,
+        "steps": int,
+    }
 
     def write(self, value: Stream) -> Any:
         """Return the value as JSON."""
-        state = value.state
-        arrays = {
-            name: values.array_to_json(np.asarray(array))
-            for name, array in zip(self._arrays, state[:5], strict=True)
+        state = {
+            name: kind(each) if isinstance(kind, type) else values.array_to_json(np.asarray(each))
+            for (name, kind), each in zip(self._state.items(), value.state, strict=True)
         }
-        numbers = dict(zip(self._numbers, map(float, state[5:7]), strict=True))
         parameters = {
             name: values.parameter_to_json(name, each) for name, each in value.parameters.items()
         }
-        return arrays | numbers | {"steps": int(state[7]), "parameters": parameters}
+        return state | {"parameters": parameters}
 
     def read(self, node: Node, sizes: Sizes) -> Any:
         """Return the value."""
-        fields = node.fields((*self._arrays, *self._numbers, "steps", "parameters"))
-        shapes = [("models", "features")] * 2 + [("models",)] * 2 + [("features",)]
-        arrays = [
-            Numbers(*names).read(fields[name], sizes)
-            for name, names in zip(self._arrays, shapes, strict=True)
-        ]
+        fields = node.fields((*self._state, "parameters"))
+
+        def one(name: str, kind: Any) -> Any:
+            if kind is float:
+                return fields[name].number()
+            if kind is int:
+                return fields[name].count()
+            return Numbers(*kind).read(fields[name], sizes)
+
+        state = tuple(one(name, kind) for name, kind in self._state.items())
+        try:
+            _core.stream_model(state)
+        except ValueError as error:
+            node.fail(str(error))
         names = ("C", "loss", "norm", "fit_intercept", "n_total")
         own = fields["parameters"].fields(names)
         parameters = {name: values.parameter_from_json(own[name]) for name in names}
-        numbers = [fields[name].number() for name in self._numbers]
-        return Stream((*arrays, *numbers, fields["steps"].count()), parameters)
+        return Stream(state, parameters)

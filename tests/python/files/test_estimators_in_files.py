@@ -22,6 +22,7 @@ from model_files.machines import (
     told,
 )
 from model_files.machines import parts_of as parts
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -117,6 +118,40 @@ def test_streams_go_on_with_the_same_bits(tmp_path):
         loaded.partial_fit(rest, VALUES[30:]).coef_.tobytes()
         == regression.partial_fit(rest, VALUES[30:]).coef_.tobytes()
     )
+
+
+def test_streams_of_sparse_examples_go_on_with_the_same_bits(tmp_path):
+    """Their state is more than weights: factors of all columns, and sums."""
+    X = sparse.random_array((60, 80), density=0.05, format="csr", random_state=0)
+    y = np.arange(60) % 2
+    machine = UncertainSVC().partial_fit(X[:30], y[:30], classes=[0, 1])
+    loaded = there_and_back(machine, tmp_path)
+    assert loaded.coef_.tobytes() == machine.coef_.tobytes()
+    for each in (machine, loaded):
+        each.partial_fit(X[30:], y[30:])
+    assert loaded.coef_.tobytes() == machine.coef_.tobytes()
+    assert loaded.intercept_.tobytes() == machine.intercept_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("factors", lambda rows: [row[:4] for row in rows]),
+        ("along_centre", lambda row: [*row, 0.0]),
+        ("centre", lambda row: row[:2]),
+        ("average", lambda rows: [row[:2] for row in rows]),
+        ("scale", lambda _: [1.0]),
+        ("changed", lambda _: -1),
+    ],
+)
+def test_streams_whose_arrays_do_not_fit_are_refused(tmp_path, name, damage):
+    machine = UncertainSVC().partial_fit(EXAMPLES["diagonal"], TWO, classes=np.unique(TWO))
+    save_model(machine, tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text())
+    record["stream"][name] = damage(record["stream"][name])
+    (tmp_path / "model.json").write_text(json.dumps(record))
+    with pytest.raises(ModelFileError, match=r"stream"):
+        load_model(tmp_path / "model.json")
 
 
 def test_frames_that_were_asked_for_are_made_again(tmp_path):

@@ -317,7 +317,7 @@ def test_interior_points_need_few_steps_where_w_leaves_spreads_behind(solve, sha
 
 @pytest.mark.parametrize("seed", range(3))
 def test_interior_points_go_on_while_the_bound_grows(solve, seed):
-    """Where classes nearly part, the value falls little for a dozen iterations that double the bound every third."""
+    """Where classes nearly part, the bound doubles again and again while the value hardly falls."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(3000, 10))
     y = np.where(X @ rng.normal(size=10) + 0.06 * rng.normal(size=3000) > 0, 1, -1)
