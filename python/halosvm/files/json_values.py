@@ -156,6 +156,8 @@ def classes_from_json(node: Node) -> npt.NDArray[Any]:
             isinstance(value, bool) and dtype.kind not in "bO"
         ):
             fields["values"].items()[i].fail(f"class {value!r} does not go with {dtype.str!r}")
+        if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+            fields["values"].fail(f"classes {values!r} do not fit into dtype {dtype.str!r}")
     try:
         classes = np.array(values, dtype=dtype)
     except (OverflowError, ValueError):

@@ -258,8 +258,8 @@ class Walk(Part):
     def write(self, value: Stream) -> Any:
         """Return the value as JSON."""
         state = {
-            name: kind(each) if isinstance(kind, type) else values.array_to_json(np.asarray(each))
-            for (name, kind), each in zip(self._state.items(), value.state, strict=True)
+            name: form(each) if isinstance(form, type) else values.array_to_json(np.asarray(each))
+            for (name, form), each in zip(self._state.items(), value.state, strict=True)
         }
         parameters = {
             name: values.parameter_to_json(name, each) for name, each in value.parameters.items()
@@ -270,14 +270,14 @@ class Walk(Part):
         """Return the value."""
         fields = node.fields((*self._state, "parameters"))
 
-        def one(name: str, kind: Any) -> Any:
-            if kind is float:
+        def one(name: str, form: Any) -> Any:
+            if form is float:
                 return fields[name].number()
-            if kind is int:
+            if form is int:
                 return fields[name].count()
-            return Numbers(*kind).read(fields[name], sizes)
+            return Numbers(*form).read(fields[name], sizes)
 
-        state = tuple(one(name, kind) for name, kind in self._state.items())
+        state = tuple(one(name, form) for name, form in self._state.items())
         try:
             _core.stream_model(state)
         except ValueError as error:

@@ -198,4 +198,5 @@ def _parts(X: Gaussians, scale: Array) -> _Parts:
         v = v if cov.diagonal_values is None else np.asarray(cov.diagonal_values, dtype=np.float64)
     elif cov.kind == "full":
         M = np.asarray(cov.values) * np.outer(each, each)
-    return _Parts(X.mean * scale, v * scale**2, F * each[:, np.newaxis], M)
+    mean = np.asarray(X.mean, dtype=np.float64)  # a scale that is a number would leave float32
+    return _Parts(mean * scale, v * scale**2, F * each[:, np.newaxis], M)

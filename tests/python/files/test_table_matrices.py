@@ -30,6 +30,7 @@ def test_svmlight_stays_sparse_and_is_what_its_own_writer_wrote(tmp_path):
     X = sparse.random_array(
         (20, 50), density=0.1, random_state=np.random.default_rng(0), format="csr"
     )
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # scikit-learn 1.6
     y = np.arange(20) % 3
     path = tmp_path / "t.svmlight"
     dump_svmlight_file(X, y, str(path), zero_based=False)

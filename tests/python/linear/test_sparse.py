@@ -216,7 +216,7 @@ def test_arrays_are_used_in_place(dtype, index):
 def test_a_value_that_is_not_finite_is_named_with_its_place(bad):
     X = sparse.random_array((40, 30), density=0.2, random_state=0, format="csr")
     X.data[57] = bad
-    row, column = (int(part[57]) for part in X.tocoo().coords)
+    row, column = (int(part[57]) for part in (X.tocoo().row, X.tocoo().col))
     place = re.escape(f"X row {row}, column {column} is {bad:g};")
     y = np.arange(40) % 2
     with pytest.raises(ValueError, match=place):

@@ -27,7 +27,7 @@ HINGES = {
 def make_data(n=120, d=30, *, stored=6, seed=0, share=0.5):
     """Return rows of a few numbers, some of them twice and some without any, and labels."""
     rng = np.random.default_rng(seed)
-    X = sparse.random_array((n, d), density=stored / d, rng=rng, format="csr")
+    X = sparse.random_array((n, d), density=stored / d, random_state=rng, format="csr")
     X.data[:] = rng.normal(size=X.nnz)
     score = X @ rng.normal(size=d) + rng.normal(size=n)
     y = (score > np.quantile(score, 1 - share)).astype(int)
@@ -36,6 +36,7 @@ def make_data(n=120, d=30, *, stored=6, seed=0, share=0.5):
     keep = sparse.diags_array((np.arange(len(y)) % 11 != 3).astype(float))
     X = sparse.csr_array(keep @ X)
     X.eliminate_zeros()
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # scikit-learn 1.6
     y[3 : len(y) : 22], y[14 : len(y) : 22] = 0, 1  # rows of zeros are on both sides
     return X, y
 
