@@ -56,6 +56,8 @@ void CoordinateWalk::take_all() {
   order_ = all_;
   low_ = -infinity;
   high_ = infinity;
+  best_ = infinity;  // that of a few examples may have been far too small
+  ahead_ = epoch_;
 }
 
 void CoordinateWalk::run(double enough, double passes, Checkpoint& checkpoint) {
