@@ -127,11 +127,11 @@ def test_optimum_is_that_of_libsvm(C, weighted):
     assert clf.objective_ / (1 + clf.suboptimality_) <= best
 
 
-@pytest.mark.parametrize(("C", "seed"), [(10.0, 12), (100.0, 6), (100.0, 12)])
-def test_an_estimate_of_few_examples_does_not_end_the_search(C, seed):
+@pytest.mark.parametrize("seed", [2, 8, 12])
+def test_an_estimate_of_few_examples_does_not_end_the_search(seed):
     """What the few that take part seem to leave may be far below what all leave."""
     X, y = make_data(300, 60, stored=9, seed=seed)
-    clf = UncertainSVC(C=C, loss="hinge", tol=1e-8, solver="dual_coordinate", max_iter=20000)
+    clf = UncertainSVC(C=10.0, loss="hinge", tol=1e-8, solver="dual_coordinate", max_iter=20000)
     assert clf.fit(X, y).suboptimality_ <= 1e-8
 
 
