@@ -103,10 +103,9 @@ class Stream:
             sample_weight=weights,
             **values,
         )
-        after = dataclasses.replace(self, state=state)
-        if not np.isfinite(after.model[0]).all():
+        if not all(np.isfinite(part).all() for part in state):
             raise ValueError("the coefficients overflow: standardise the features")
-        return after
+        return dataclasses.replace(self, state=state)
 
     @property
     def model(self) -> tuple[Array, Array]:
@@ -114,8 +113,8 @@ class Stream:
         return _core.stream_model(self.state)
 
     def describe(self, estimator: Any) -> None:
-        """Set the attributes that tell of a fit: that nothing is known."""
-        k = len(self.model[1])
+        """Set the attributes that tell of a fit, beside the model: that nothing is known."""
+        k = np.size(estimator.intercept_)
         estimator.objective_ = np.nan if k == 1 else np.full(k, np.nan)
         estimator.suboptimality_ = np.inf if k == 1 else np.full(k, np.inf)
         estimator.n_iter_ = 1

@@ -326,6 +326,22 @@ def test_interior_points_go_on_while_the_bound_grows(solve, seed):
     assert result["steps"] < 60
 
 
+@pytest.mark.parametrize("d", [10, 15, 20])
+def test_passes_go_on_near_the_end_and_are_given_up_far_from_it(solve, d):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200 * d, d))
+    score = X @ rng.normal(size=d) / np.sqrt(d)
+    noise = rng.normal(size=len(X))
+    for size, same in ((0.5, True), (0.01, False)):
+        y = np.where(score + size * noise > 0, 1, -1)
+        steps = [
+            solve(Gaussians(X), y, solver, lam=1e-4 if same else 1e-6)["steps"]
+            for solver in ("auto", "lbfgs")
+        ]
+        assert (steps[0] == steps[1]) is same
+        assert steps[1] > 60
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("lam", [1e3, 1e6, 1e9, 1e12])
 def test_strong_regularisation_is_not_taken_for_zero(solve, noise, lam):
