@@ -339,6 +339,7 @@ def test_passes_go_on_near_the_end_and_are_given_up_far_from_it(solve, d):
             for solver in ("auto", "lbfgs")
         ]
         assert (steps[0] == steps[1]) is same
+        assert same or steps[0] < 150
         assert steps[1] > 60
 
 
