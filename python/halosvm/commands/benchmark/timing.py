@@ -18,7 +18,7 @@ from halosvm import _core
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-PAUSE = 0.04  # seconds before each timing: OpenBLAS's threads spin for a while after their work
+PAUSE = 0.15  # seconds before each timing: OpenBLAS's threads spin for 0.1 s after their work
 
 
 @dataclass(frozen=True)
