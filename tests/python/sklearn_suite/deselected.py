@@ -105,6 +105,12 @@ DESELECTED = {
     },
 }
 
+# Tests that are not run: what they ask of the class is asked by others.
+SLOW = {
+    "ensemble/tests/test_bagging.py::test_oob_score_classification": "1,200 fits of one kind",
+    "ensemble/tests/test_bagging.py::test_parallel_classification": "processes, and many fits",
+}
+
 if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7):
     DESELECTED["SGDClassifier"] |= {
         "linear_model/tests/test_sgd.py::test_sgd_numerical_consistency": _NO_TOL

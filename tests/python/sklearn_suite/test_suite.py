@@ -94,6 +94,7 @@ def run(name, folder):
     }
     options = ["-pswap", "-pno:cacheprovider", "-pno:xdist", "-q", "--tb=short", "-Wignore"]
     options += [f"--rootdir={SKLEARN}", f"--confcutdir={SKLEARN}"]
+    options += [f"--deselect={test}" for test in LISTS["SLOW"]]
     files = [str(SKLEARN / file) for file in FILES[name] if (SKLEARN / file).exists()]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *files],
