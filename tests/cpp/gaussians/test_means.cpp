@@ -1,4 +1,5 @@
 #include "halosvm/gaussians/means.hpp"
+#include "oracle/dense_algebra.hpp"
 #include "oracle/errors.hpp"
 #include "oracle/random.hpp"
 
@@ -13,6 +14,9 @@ using halosvm::Index;
 using halosvm::Matrix;
 using halosvm::Rows;
 using halosvm::Vector;
+using oracle::distance;
+using oracle::product;
+using oracle::times;
 
 namespace {
 
@@ -44,45 +48,50 @@ struct Twins {
   std::vector<I> offsets;
 };
 
-template <class T, class I>
-void check_operations(bool moved) {
-  const Twins<T, I> twins(20, 7);
+/// X with each row seen from an origin.
+Matrix seen_from(Matrix X, const Vector& origin) {
+  X.rowwise() -= origin.transpose();
+  return X;
+}
+
+/// \param dense the rows of \p all.
+void check_operations(const Matrix& dense, const halosvm::SparseMeans& all, bool moved) {
   oracle::Random random(4);
-  const Vector origin = random.normal_matrix(7, 1);
-  const halosvm::SparseMeans all(twins.view());
+  const Vector origin = random.normal_vector(7);
   const auto means = all.seen_from(moved ? origin : Vector::Zero(7));
-  const Matrix X = twins.dense.rowwise() - means->origin().transpose();
+  const Matrix X = seen_from(dense, means->origin());
   const Index some[] = {3, 2, 11, 3};
   for (const Rows rows : {Rows{0, 20}, Rows{5, 6}, Rows{0, 4, some}}) {
     Matrix block(rows.count, 7);
     CHECK(means->block(rows, block.data()).data() == block.data());
     Matrix expected(rows.count, 7);
     for (Index i = 0; i < rows.count; ++i) expected.row(i) = X.row(rows[i]);
-    CHECK((block - expected).norm() == 0.0);
+    CHECK(block == expected);
     for (const Index problems : {1, 3}) {
       const Matrix W = random.normal_matrix(problems, 7);
       const Matrix a = random.normal_matrix(problems, rows.count);
       Matrix scores(problems, rows.count);
       means->multiply(rows, W, scores, nullptr);
-      CHECK((scores - W * expected.transpose()).norm() < 1e-13);
+      CHECK(distance(scores, product(W, expected.transpose())) < 1e-13);
       Matrix sum = Matrix::Ones(problems, 7);
       means->add_weighted_rows(rows, a, sum, nullptr);
-      CHECK((sum - a * expected - Matrix::Ones(problems, 7)).norm() < 1e-13);
+      CHECK(distance(sum, product(a, expected) + Matrix::Ones(problems, 7)) < 1e-13);
     }
     std::vector<Index> columns;
     CHECK(means->add_support(rows, columns));
     Matrix outside = expected;
     for (const Index j : columns) outside.col(j).setZero();
     CHECK(outside.isZero());
+    const Matrix squares_of = expected.cwiseAbs2();
     Vector squares(rows.count);
     means->squares(rows, squares, nullptr);
-    CHECK((squares - expected.rowwise().squaredNorm()).norm() < 1e-13);
-    const Vector c = random.normal_matrix(rows.count, 1);
+    CHECK(distance(squares, squares_of.rowwise().sum()) < 1e-13);
+    const Vector c = random.normal_vector(rows.count);
     Vector first = Vector::Ones(7);
     Vector second = Vector::Ones(7);
     means->add_moments(rows, c, first, second, nullptr);
-    CHECK((first - expected.transpose() * c - Vector::Ones(7)).norm() < 1e-13);
-    CHECK((second - expected.cwiseAbs2().transpose() * c - Vector::Ones(7)).norm() < 1e-13);
+    CHECK(distance(first, times(expected.transpose(), c) + Vector::Ones(7)) < 1e-13);
+    CHECK(distance(second, times(squares_of.transpose(), c) + Vector::Ones(7)) < 1e-13);
   }
 }
 
@@ -100,14 +109,16 @@ Vector descended(const halosvm::Means& means, const Rows& rows, Vector w) {
   return w;
 }
 
-template <class T>
-void check_descent(bool moved) {
-  const Twins<T, std::int32_t> twins(20, 7);
-  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> stored = twins.dense.template cast<T>();
-  const halosvm::SparseMeans all(twins.view());
-  const halosvm::DenseMeans full(halosvm::ArrayView(stored.data(), 20, 7));
+template <class T, class I>
+void check_operations() {
+  const Twins<T, I> twins(20, 7);
+  for (const bool moved : {false, true}) check_operations(twins.dense, halosvm::SparseMeans(twins.view()), moved);
+}
+
+/// \param X the rows of \p all and \p full.
+void check_descent(const Matrix& X, const halosvm::SparseMeans& all, const halosvm::DenseMeans& full, bool moved) {
   oracle::Random random(6);
-  const Vector start = random.normal_matrix(7, 1);
+  const Vector start = random.normal_vector(7);
   const auto few = all.seen_from(moved ? Vector::Constant(7, 0.5) : Vector::Zero(7));
   const auto many = moved ? full.seen_from(few->origin()) : nullptr;
   const halosvm::Means& dense = moved ? *many : full;
@@ -115,36 +126,42 @@ void check_descent(bool moved) {
   for (const Rows rows : {Rows{0, 20}, Rows{5, 6}, Rows{0, 5, some}}) {
     Vector w = start;
     for (Index i = 0; i < rows.count; ++i) {
-      const Vector x = twins.dense.row(rows[i]).transpose() - few->origin();
+      const Vector x = X.row(rows[i]).transpose() - few->origin();
       if (i != 1) w += (0.1 - 0.3 * x.dot(w)) * x;
     }
-    CHECK((descended(*few, rows, start) - w).norm() < 1e-12 * (1.0 + w.norm()));
-    CHECK((descended(dense, rows, start) - w).norm() < 1e-12 * (1.0 + w.norm()));
+    CHECK(distance(descended(*few, rows, start), w) < 1e-12 * (1.0 + w.norm()));
+    CHECK(distance(descended(dense, rows, start), w) < 1e-12 * (1.0 + w.norm()));
     Vector squares(rows.count);
     Vector scratch(7);
     dense.squares(rows, squares, scratch.data());
     for (Index i = 0; i < rows.count; ++i) {
-      CHECK(std::abs(squares(i) - (twins.dense.row(rows[i]).transpose() - few->origin()).squaredNorm()) < 1e-13);
+      CHECK(std::abs(squares(i) - (X.row(rows[i]).transpose() - few->origin()).squaredNorm()) < 1e-13);
     }
+  }
+}
+
+template <class T>
+void check_descent() {
+  const Twins<T, std::int32_t> twins(20, 7);
+  const std::vector<T> numbers(twins.dense.data(), twins.dense.data() + twins.dense.size());
+  for (const bool moved : {false, true}) {
+    check_descent(twins.dense, halosvm::SparseMeans(twins.view()),
+                  halosvm::DenseMeans(halosvm::ArrayView(numbers.data(), 20, 7)), moved);
   }
 }
 
 }  // namespace
 
 TEST_CASE("each row is added as its score says, that of the weights which the rows before have left") {
-  for (const bool moved : {false, true}) {
-    check_descent<double>(moved);
-    check_descent<float>(moved);
-  }
+  check_descent<double>();
+  check_descent<float>();
 }
 
 TEST_CASE("sparse means equal their dense matrix in every operation, type and index") {
-  for (const bool moved : {false, true}) {
-    check_operations<double, std::int32_t>(moved);
-    check_operations<double, std::int64_t>(moved);
-    check_operations<float, std::int32_t>(moved);
-    check_operations<float, std::int64_t>(moved);
-  }
+  check_operations<double, std::int32_t>();
+  check_operations<double, std::int64_t>();
+  check_operations<float, std::int32_t>();
+  check_operations<float, std::int64_t>();
 }
 
 TEST_CASE("an origin moves the columns that are stored in half of the rows or more, and no others") {

@@ -2,6 +2,8 @@
 
 #include "oracle/covariance_batches.hpp"
 
+#include "oracle/dense_algebra.hpp"
+
 #include <algorithm>
 
 namespace oracle {
@@ -35,7 +37,7 @@ Batch BatchMaker<T>::full() {
   std::vector<T> numbers(at(n_ * d_ * d_));
   for (Index i = 1; i < n_; ++i) {
     const Matrix F = random_.normal_matrix(d_, std::max<Index>(1, d_ - 1));  // singular, as they often are
-    const Matrix S = F * F.transpose();
+    const Matrix S = product(F, F.transpose());
     for (Index j = 0; j < d_; ++j) {
       for (Index k = 0; k <= j; ++k) {
         numbers[at((i * d_ + j) * d_ + k)] = numbers[at((i * d_ + k) * d_ + j)] = static_cast<T>(S(j, k));
@@ -180,7 +182,7 @@ std::vector<T> BatchMaker<T>::factor_numbers(Batch& batch, const std::vector<Ind
       out.push_back(number);
       F(j / F.cols(), j % F.cols()) = static_cast<double>(number);
     }
-    batch.dense[at(i)] += F * F.transpose();
+    batch.dense[at(i)] += product(F, F.transpose());
   }
   return out;
 }

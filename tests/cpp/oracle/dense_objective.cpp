@@ -2,7 +2,7 @@
 
 #include "oracle/dense_objective.hpp"
 
-#include <Eigen/Cholesky>
+#include "oracle/cholesky.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -31,16 +31,19 @@ real DenseObjective::value(const RealVector& u) const {
 RealVector DenseObjective::gradient(const RealVector& u) const {
   const Index d = X.cols();
   RealVector g = RealVector::Zero(d + 1);
-  g.head(d) = real{lam} * u.head(d);
+  RealVector product(d);
+  for (Index j = 0; j < d; ++j) g(j) = real{lam} * u(j);
   for (Index i = 0; i < X.rows(); ++i) {
     const real m = margin(i, u);
     const real s = spread(i, u);
     const real slope = s > 0 ? cdf(m / s) : (m > 0 ? real{1} : (m < 0 ? real{0} : real{1} / 2));
     const real a = -real{y(i)} * real{c(i)} * slope;
-    g.head(d) += a * row(i);
+    for (Index j = 0; j < d; ++j) g(j) += a * X(i, j);
     g(d) += a;
     if (s > 0 && !hinge) {
-      g.head(d) += real{c(i)} * density(m / s) / s * (S[static_cast<std::size_t>(i)].cast<real>() * u.head(d)).eval();
+      const real b = real{c(i)} * density(m / s) / s;
+      multiply(i, u, product);
+      for (Index j = 0; j < d; ++j) g(j) += b * product(j);
     }
   }
   if (!fit_intercept) g(d) = 0;
@@ -66,27 +69,51 @@ RealVector DenseObjective::differenced_hessian_vector(const RealVector& u, const
   return derivative([&](real t) { return gradient(u + t * v); }, h);
 }
 
+RealMatrix DenseObjective::hessian(const RealVector& u) const {
+  const Index d = X.cols();
+  RealMatrix H = RealMatrix::Zero(d + 1, d + 1);
+  for (Index j = 0; j < d; ++j) H(j, j) = lam;
+  RealVector slope = RealVector::Zero(d + 1);  // of s
+  RealVector turn(d + 1);                      // s times that of m / s
+  for (Index i = 0; i < X.rows(); ++i) {
+    const real s = spread(i, u);
+    if (!(s > 0)) continue;
+    const real z = margin(i, u) / s;
+    const real a = real{c(i)} * density(z) / s;
+    if (!hinge) multiply(i, u, slope);
+    for (Index j = 0; j < d; ++j) {
+      slope(j) /= s;
+      turn(j) = -real{y(i)} * X(i, j) - z * slope(j);
+    }
+    turn(d) = -y(i);
+    for (Index j = 0; j <= d; ++j) {
+      for (Index k = 0; k <= d; ++k) {
+        const real S_jk = hinge || j == d || k == d ? 0.0 : S[static_cast<std::size_t>(i)](j, k);
+        H(j, k) += a * (turn(j) * turn(k) + S_jk - slope(j) * slope(k));
+      }
+    }
+  }
+  for (Index j = 0; j <= d && !fit_intercept; ++j) H(d, j) = H(j, d) = 0;
+  return H;
+}
+
 RealVector DenseObjective::newton(RealVector u) const {
   real damping = 1;
   for (int iteration = 0; iteration < 300; ++iteration) {
     const RealVector g = gradient(u);
-    RealMatrix H(size(), size());
-    for (Index j = 0; j < size(); ++j) {
-      H.col(j) = differenced_hessian_vector(u, RealVector::Unit(size(), j), 1e-6L * std::max<real>(1, u.norm()));
-    }
-    H = (H + H.transpose()).eval() / 2;
-    if (!fit_intercept) {
-      H.row(X.cols()).setZero();
-      H.col(X.cols()).setZero();
-    }
+    const RealMatrix H = hessian(u);
     const real before = value(u);
     bool better = false;
     while (!better && damping < 1e15L) {
       RealMatrix damped = H;
-      damped.diagonal().array() += damping;
-      const RealVector step = -damped.ldlt().solve(g);
-      better = value(u + step) < before;
-      if (better) u += step;
+      for (Index j = 0; j < size(); ++j) damped(j, j) += damping;
+      RealVector step = g;
+      if (factorise(damped.data(), size())) {
+        solve(damped.data(), size(), step.data());
+        solve_transposed(damped.data(), size(), step.data());
+        better = value(u - step) < before;
+      }
+      if (better) u -= step;
       damping *= better ? 0.1L : 4;
     }
     if (!better) break;
@@ -105,16 +132,30 @@ RealVector DenseObjective::minimiser(real last_floor) const {
 }
 
 real DenseObjective::margin(Index i, const RealVector& u) const {
-  return 1 - real{y(i)} * (row(i).dot(u.head(X.cols())) + u(X.cols()));
+  real score = u(X.cols());
+  for (Index j = 0; j < X.cols(); ++j) score += real{X(i, j)} * u(j);
+  return 1 - real{y(i)} * score;
 }
 
 real DenseObjective::spread(Index i, const RealVector& u) const {
   real s2 = floor * floor;
   if (!hinge) {
-    const RealVector w = u.head(X.cols());
-    s2 += std::max<real>(0, w.dot(S[static_cast<std::size_t>(i)].cast<real>() * w));
+    RealVector product(X.cols());
+    multiply(i, u, product);
+    real square = 0;
+    for (Index j = 0; j < X.cols(); ++j) square += product(j) * u(j);
+    s2 += std::max<real>(0, square);
   }
   return std::sqrt(s2);
+}
+
+void DenseObjective::multiply(Index i, const RealVector& u, RealVector& out) const {
+  const Index d = X.cols();
+  const double* row = S[static_cast<std::size_t>(i)].data();
+  for (Index j = 0; j < d; ++j, row += d) {
+    out(j) = 0;
+    for (Index k = 0; k < d; ++k) out(j) += row[k] * u(k);
+  }
 }
 
 }  // namespace oracle

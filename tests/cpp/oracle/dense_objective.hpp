@@ -11,7 +11,7 @@
 namespace oracle {
 
 using RealVector = Eigen::Matrix<real, Eigen::Dynamic, 1>;
-using RealMatrix = Eigen::Matrix<real, Eigen::Dynamic, Eigen::Dynamic>;
+using RealMatrix = Eigen::Matrix<real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// J(w, b) = lam/2 |w|^2 + sum_i c_i L(m_i, s_i) with L = m Phi(m/s) + s phi(m/s); s = 0 gives the hinge.
 struct DenseObjective {
@@ -38,6 +38,9 @@ struct DenseObjective {
   /// Central differences of \ref gradient along v.
   RealVector differenced_hessian_vector(const RealVector& u, const RealVector& v, real h = 1e-4L) const;
 
+  /// Spec A.4; an example without spread has no curvature.
+  RealMatrix hessian(const RealVector& u) const;
+
   /// Newton's method, damped until J falls, to the last digits, for a smooth objective.
   RealVector newton(RealVector u) const;
 
@@ -47,11 +50,11 @@ struct DenseObjective {
   real margin(Index i, const RealVector& u) const;
   real spread(Index i, const RealVector& u) const;
 
+  /// out = S_i w in the first places; \param u w, or (w, b).
+  void multiply(Index i, const RealVector& u, RealVector& out) const;
+
   static real cdf(real z) { return std::erfc(-z / std::sqrt(real{2})) / 2; }
   static real density(real z) { return std::exp(-z * z / 2) / std::sqrt(8 * std::atan(real{1})); }
-
- private:
-  RealVector row(Index i) const { return X.row(i).transpose().cast<real>(); }
 };
 
 }  // namespace oracle

@@ -48,6 +48,7 @@ inline RealVector walk(const Problem& problem, Index k, const SgdSettings& setti
   const real lam = problem.lam;
   const real t0 = averaged ? radius2 / lam : 0;
   RealVector w = u.head(d);
+  RealVector product(d);
   real beta = u(d) + w.dot(centre);
   RealVector w_mean = RealVector::Zero(d);
   real beta_mean = 0;
@@ -67,7 +68,8 @@ inline RealVector walk(const Problem& problem, Index k, const SgdSettings& setti
       g += a * (x(i) - centre);
       g_b += a;
       if (s > 0 && !f.hinge) {
-        g += scale * DenseObjective::density(m / s) / s * (f.S[static_cast<std::size_t>(i)].cast<real>() * w).eval();
+        f.multiply(i, w, product);
+        g += scale * DenseObjective::density(m / s) / s * product;
       }
     }
     const real eta = 1 / (lam * (static_cast<real>(t) + t0));

@@ -1,6 +1,7 @@
 // Iterates of a walk: whatever columns its steps touch, the walk is that of whole vectors in extended precision.
 #include "halosvm/solver/iterates.hpp"
-#include "oracle/allocations.hpp"
+#include "oracle/dense_algebra.hpp"
+#include "oracle/dense_objective.hpp"
 #include "oracle/random.hpp"
 
 #include <doctest/doctest.h>
@@ -17,10 +18,10 @@ using halosvm::Matrix;
 using halosvm::Rows;
 using halosvm::Support;
 using halosvm::Vector;
+using oracle::RealMatrix;
+using oracle::RealVector;
 
 namespace {
-
-using RealMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// Examples of which each stores a few columns, the first one always; every ninth row stores all.
 struct Sparse {
@@ -48,25 +49,39 @@ struct Sparse {
 
 /// The walk of whole vectors.
 struct Plain {
-  RealMatrix w, average, centre;
+  RealMatrix w, average;
+  RealVector centre;
 
   void move_centre(const Vector& x, double share) {
-    centre += static_cast<long double>(share) * (x.transpose().cast<long double>() - centre);
+    for (Index j = 0; j < x.size(); ++j) centre(j) += share * (x(j) - centre(j));
   }
   void advance(const GradientStep& step, const Matrix& gradient) {
     for (Index k = 0; k < w.rows(); ++k) {
-      w.row(k) = static_cast<long double>(step.kept(k)) * w.row(k) +
-                 static_cast<long double>(step.centred(k)) * centre -
-                 static_cast<long double>(step.rate) * gradient.row(k).cast<long double>();
+      for (Index j = 0; j < w.cols(); ++j) {
+        w(k, j) =
+            step.kept(k) * w(k, j) + step.centred(k) * centre(j) - static_cast<long double>(step.rate) * gradient(k, j);
+      }
       const long double norm = w.row(k).norm();
       if (norm > step.radius) w.row(k) *= step.radius / norm;
-      average.row(k) += static_cast<long double>(step.share) * (w.row(k) - average.row(k));
+      for (Index j = 0; j < w.cols(); ++j) average(k, j) += step.share * (w(k, j) - average(k, j));
     }
+  }
+  RealVector times(const RealVector& x) const {
+    RealVector out = RealVector::Zero(w.rows());
+    for (Index k = 0; k < w.rows(); ++k) {
+      for (Index j = 0; j < w.cols(); ++j) out(k) += w(k, j) * x(j);
+    }
+    return out;
   }
 };
 
+/// |a - b| / (1 + |b|).
 double difference(const Matrix& a, const RealMatrix& b) {
-  return static_cast<double>((a.cast<long double>() - b).norm() / (1.0L + b.norm()));
+  long double square = 0;
+  for (Index i = 0; i < a.rows(); ++i) {
+    for (Index j = 0; j < a.cols(); ++j) square += (a(i, j) - b(i, j)) * (a(i, j) - b(i, j));
+  }
+  return static_cast<double>(std::sqrt(square) / (1.0L + b.norm()));
 }
 
 }  // namespace
@@ -81,8 +96,7 @@ TEST_CASE("a walk by few columns is that of whole vectors, its averages, centre,
       const halosvm::Gaussians examples = data.gaussians();
       const Matrix start = random.normal_matrix(problems, data.d);
       Iterates at(start, random.normal_vector(data.d));
-      Plain plain{start.cast<long double>(), RealMatrix::Zero(problems, data.d),
-                  at.centre.transpose().cast<long double>()};
+      Plain plain{start.cast<long double>(), RealMatrix::Zero(problems, data.d), at.centre.cast<long double>()};
       Support support(data.d);
       Matrix row(1, data.d);
       Matrix memory = Matrix::Zero(problems, data.d);
@@ -96,31 +110,34 @@ TEST_CASE("a walk by few columns is that of whole vectors, its averages, centre,
         if (!support.all()) ++few;
         const Vector x = examples.means().block(rows, row.data()).row(0).transpose();
         const double share = t % 5 == 0 ? 0.0 : 1.0 / static_cast<double>(t);
-        const RealMatrix before = x.transpose().cast<long double>() - plain.centre;
+        const RealVector point = x.cast<long double>();
+        const RealVector before = point - plain.centre;
         CHECK(at.move_centre(support, x, share) ==
               doctest::Approx(static_cast<double>(before.squaredNorm())).epsilon(1e-11));
         plain.move_centre(x, share);
         const Matrix& weights = at.weights(support, memory);
-        const Matrix scores = weights * x;
-        CHECK((scores.cast<long double>() - plain.w * x.cast<long double>()).norm() < 1e-10L * (1.0L + plain.w.norm()));
-        const Matrix gradient = random.normal_matrix(problems, 1) * x.transpose();
+        const long double norm = plain.w.norm();
+        const RealVector scores = oracle::times(weights, x).cast<long double>() - plain.times(point);
+        CHECK(scores.norm() < 1e-10L * (1.0L + norm));
+        const Matrix gradient = oracle::product(random.normal_matrix(problems, 1), x.transpose());
         step.kept = Vector::Constant(problems, t == 300 ? 0.0 : 1.0 - 1.0 / static_cast<double>(t + 3));
         step.centred = random.normal_vector(problems) / static_cast<double>(t + 3);
         step.rate = 1.0 / static_cast<double>(t + 3);
         step.share = t % 7 == 0 ? 0.0 : 2.0 / static_cast<double>(t + 1);
         at.advance(support, step, gradient);
         plain.advance(step, gradient);
-        CHECK((at.square.cast<long double>() - plain.w.rowwise().squaredNorm()).norm() <
-              1e-11L * (1.0L + plain.w.squaredNorm()));
-        CHECK((at.along_centre.cast<long double>() - plain.w * plain.centre.transpose()).norm() <
-              1e-11L * (1.0L + plain.w.norm() * plain.centre.norm()));
+        const RealVector along = at.along_centre.cast<long double>() - plain.times(plain.centre);
+        CHECK(along.norm() < 1e-11L * (1.0L + plain.w.norm() * plain.centre.norm()));
+        RealVector squares = at.square.cast<long double>();
+        for (Index k = 0; k < problems; ++k) squares(k) -= plain.w.row(k).squaredNorm();
+        CHECK(squares.norm() < 1e-11L * (1.0L + plain.w.squaredNorm()));
         CHECK(at.centre_square == doctest::Approx(static_cast<double>(plain.centre.squaredNorm())).epsilon(1e-11));
         if (t % 100 != 0) continue;
         Iterates now = at;
         now.settle();
         CHECK(difference(now.coef, plain.w) < 1e-11);
         CHECK(difference(now.average, plain.average) < 1e-11);
-        CHECK(difference(now.centre.transpose(), plain.centre) < 1e-11);
+        CHECK(difference(now.centre, plain.centre) < 1e-11);
       }
       CHECK(few == 800);
     }
