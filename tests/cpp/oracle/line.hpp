@@ -87,10 +87,13 @@ class Line {
 
   /// A minimiser, by bisection on the slope until no number lies between.
   real best() const {
-    real low = -1e30L;
-    real high = 1e30L;
-    for (int i = 0; i < 400; ++i) {
+    real low = -1;
+    real high = 1;
+    while (low > -1e30L && !(slope(low) > 0)) low *= 2;
+    while (high < 1e30L && slope(high) > 0) high *= 2;
+    for (int i = 0; i < 200; ++i) {  // few, but for 0
       const real middle = (low + high) / 2;
+      if (!(low < middle && middle < high)) break;
       (slope(middle) > 0 ? low : high) = middle;
     }
     return loss(low) < loss(high) ? low : high;

@@ -7,11 +7,9 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
-#include <vector>
 
 using halosvm::BatchSettings;
 using halosvm::CoordinateWalk;
@@ -23,7 +21,6 @@ using halosvm::Method;
 using halosvm::Result;
 using halosvm::Status;
 using halosvm::Vector;
-using oracle::Batch;
 using oracle::BatchMaker;
 using oracle::Problem;
 
@@ -35,11 +32,7 @@ class Always final : public halosvm::Checkpoint {
 };
 
 Problem certain(Index n, Index d, Index problems, std::uint64_t seed) {
-  const std::vector<Batch> batches = oracle::all_batches(n, d, seed);
-  const auto zero =
-      std::find_if(batches.begin(), batches.end(), [](const Batch& b) { return b.covariances->certain(); });
-  REQUIRE(zero != batches.end());
-  return {*zero, problems, seed + 1};
+  return {BatchMaker<double>(n, d, seed).zero(), problems, seed + 1};
 }
 
 Result minimum(const LocalObjective& objective, Method method, double tolerance, Index passes = 10000) {
