@@ -21,17 +21,24 @@ TEST_CASE("moments are the weighted mean and the variance of Gaussians about it,
         problem.loss = loss;
         const Vector centre = fit_intercept ? mean : Vector::Zero(3);
         Vector variance = Vector::Zero(3);
+        Vector widest = Vector::Zero(batch.covariances->cancels() && loss != "hinge" ? 3 : 0);
         for (Index i = 0; i < 700; ++i) {
           variance += c(i) * (problem.X.row(i).transpose() - centre).cwiseAbs2();
-          if (loss != "hinge") variance += c(i) * batch.dense[static_cast<std::size_t>(i)].diagonal();
+          if (loss == "hinge") continue;
+          const Vector diagonal = batch.dense[static_cast<std::size_t>(i)].diagonal();
+          variance += c(i) * diagonal;
+          if (widest.size() > 0) widest = widest.cwiseMax(diagonal.cwiseSqrt());
         }
         const halosvm::Moments got = problem.objective().moments();
         CHECK((got.mean - mean).norm() < 1e-14);
         CHECK((got.centre - centre).norm() < 1e-14);
         CHECK((got.variance - variance).norm() < 1e-13);
+        REQUIRE(got.widest.size() == widest.size());
+        CHECK((got.widest - widest).norm() < 1e-14);
         const halosvm::Moments parallel = problem.objective(4).moments();
         CHECK(parallel.mean == got.mean);
         CHECK(parallel.variance == got.variance);
+        CHECK(parallel.widest == got.widest);
       }
     }
   }
