@@ -175,14 +175,31 @@ Index enough_passes(const LocalObjective& objective) {
   return std::clamp(hessian + d * d / (3 * objective.n_samples()), least, most);
 }
 
-/// Whether single steps in dual variables are worth a try: where they take time for what is stored of a row, or where
-/// there are fewer examples than features. Very many for each feature are better served by a model of their Hessian.
-bool begins_in_the_dual(const LocalObjective& objective) {
-  constexpr Index very_many = 100;
+/// C times the mean of |x|^2: with it grows the number of times that each dual variable has to move. Where weights
+/// differ, n is what that many equal ones would be.
+double pull_of_examples(const LocalObjective& objective, const Moments& about) {
+  double squares = 0.0;
+  for (Index i = 0; i < objective.n_samples(); ++i) {
+    const double weight = objective.weight(objective.rows(i, 1)[0]);
+    squares += weight * weight;
+  }
+  return squares * (about.variance.sum() + about.centre.squaredNorm()) / objective.regularisation();
+}
+
+/// Whether single steps in dual variables are worth a try: where they take time for what is stored of a row, where
+/// there are fewer examples than features, and where few are needed, which a model of the Hessian of very many examples
+/// for each feature does better still.
+bool begins_in_the_dual(const LocalObjective& objective, const Moments& about, const LinearModel& start) {
   if (!objective.kinked_everywhere() || !supports_dual_coordinate(objective)) return false;
-  const Index n = objective.n_samples();
-  const Index d = objective.n_features();
-  return objective.data().means().sparse() ? n < very_many * d : 2 * n <= d;
+  const auto n = static_cast<double>(objective.n_samples());
+  const auto d = static_cast<double>(objective.n_features());
+  if (objective.data().means().sparse()) return n < 100.0 * d;
+  if (2.0 * n <= d) return true;
+  if (about.centre.squaredNorm() > about.variance.sum()) return false;  // then many steps undo what others have done
+  const double pull = pull_of_examples(objective, about);
+  if (has_kinks(objective)) return pull <= std::min(0.03 * (d - 40.0), 10.0);
+  if (n > 1000.0 * d || !start.coef.isZero(0.0)) return false;  // L-BFGS goes on from a model
+  return objective.n_problems() > 1 ? pull <= 1.0 : pull * n <= 150.0 * d;
 }
 
 /// Whether interior points are worth their Hessians, which for sparse means cost many more passes than for dense ones.
@@ -230,7 +247,7 @@ namespace {
 Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                      const BatchSettings& settings) {
   constexpr Index enough = 400;  // passes, after which steps in the dual are too small
-  if (!begins_in_the_dual(objective)) return run_in_span(objective, about, start, settings);
+  if (!begins_in_the_dual(objective, about, start)) return run_in_span(objective, about, start, settings);
   BatchSettings first = settings;
   first.max_iterations = std::min(settings.max_iterations, enough);
   Result result = run_dual_coordinate(objective, about, start, first);

@@ -104,12 +104,12 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     solver : {"auto", "lbfgs", "interior_point", "dual_coordinate", "sgd", "proximal_sgd"}
         "lbfgs" is best where all examples are uncertain, features are many, or examples are very
         many, "interior_point" where a tenth of fewer examples or more is certain,
-        "dual_coordinate" where all are and X is sparse or wide, unless C is large: it takes one
-        dual variable at a time, of every loss here but "expected_logistic" and "best_case". "auto",
-        the default, starts with the one that suits the data and goes over to another when it is
-        slow; few low-rank factors of many features it solves in their span. "sgd" is stochastic
-        gradient descent with averaging, which seldom certifies a `tol` below 1e-3;
-        "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
+        "dual_coordinate" where all are and X is sparse or wide or C small, unless it is large: it
+        takes one dual variable at a time, of every loss here but "expected_logistic" and
+        "best_case". "auto", the default, starts with the one that suits the data and goes over to
+        another when it is slow; few low-rank factors of many features it solves in their span.
+        "sgd" is stochastic gradient descent with averaging, which seldom certifies a `tol` below
+        1e-3; "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
         regulariser.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.

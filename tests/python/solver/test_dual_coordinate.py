@@ -197,6 +197,29 @@ def test_regression_without_errors_is_the_same_with_both_solvers(loss):
     assert one.objective_ == pytest.approx(other.objective_, rel=2e-7)
 
 
+@pytest.mark.parametrize("shape", [(1500, 90), (15_000, 50)])
+def test_the_default_takes_it_where_few_steps_of_dense_examples_are_needed(shape):
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=shape)
+    y = X[:, 0] + rng.normal(size=len(X)) > 0
+    pull = (X**2).sum(axis=1).mean()  # per C
+
+    def steps(data, target, times, **options):
+        clf = UncertainSVC(C=times / pull, **options).fit(data, target)
+        assert clf.suboptimality_ <= 1e-6
+        return clf.n_iter_
+
+    for target in (y, y * (X[:, 1] > 0)):
+        assert steps(X, target, 0.1) == steps(X, target, 0.1, solver="dual_coordinate") < 20
+    # Not where C is large, weights make a few examples count, or means are far from the origin.
+    assert steps(X, y, 30.0) != steps(X, y, 30.0, solver="dual_coordinate")
+    assert steps(X + 2.0, y, 0.1) != steps(X + 2.0, y, 0.1, solver="dual_coordinate")
+    heavy = {"X": X, "y": y, "sample_weight": np.where(np.arange(len(y)) % 100, 0.001, 100.0)}
+    clf = UncertainSVC(C=0.1 / pull)
+    other = UncertainSVC(C=0.1 / pull, solver="dual_coordinate")
+    assert clf.fit(**heavy).n_iter_ != other.fit(**heavy).n_iter_
+
+
 def test_features_far_from_the_origin_are_seen_from_their_centre():
     X, y = make_data(seed=12)
     far = X.toarray()
