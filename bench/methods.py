@@ -116,7 +116,7 @@ def main() -> None:
             time.sleep(0.5)  # the rival's threads wait busily for some time
             ours(X, y, lam, "auto")
             for solver in SOLVERS:
-                if solver == "dual_coordinate" and X.cov.kind != "zero":
+                if solver == "dual_coordinate" and X.covariances.kind != "zero":
                     cells.append("")
                     continue
                 runs = [ours(X, y, lam, solver) for _ in range(repeats)]

@@ -45,13 +45,11 @@ enum class Method : std::uint8_t {
   /// each. So these go to interior points, others to L-BFGS, and those problems to interior points after it that have
   /// not converged in as many passes as take as long. Before all this, certain points of losses with kinks go through
   /// up to 400 passes of the dual coordinate method if their means are sparse, with fewer than 100 of them for each
-  /// feature, if they are half as many as the features or fewer, or if C times the mean of |x|^2 is so small, at most
-  /// 10
-  /// and less where the others are quick, that 5 to 100 passes are enough; points and factors that span less than half
+  /// feature, if they are half as many as the features or fewer, or if C times the mean of |x|^2 is so small (at most
+  /// 10, less where the others are quick) that 5 to 100 passes are enough; points and factors that span less than half
   /// of the features are then copied into their span, where the minimum lies. An objective that is not local, a sum
-  /// over
-  /// chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of convex ones, to a point
-  /// from where no round leads down.
+  /// over chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of convex ones, to a
+  /// point from where no round leads down.
   automatic,
   /// Limited-memory BFGS, for many features: one pass over the data for each step, for all problems side by side.
   lbfgs,
