@@ -189,7 +189,7 @@ double pull_of_examples(const LocalObjective& objective, const Moments& about) {
 /// Whether single steps in dual variables are worth a try: where they take time for what is stored of a row, where
 /// there are fewer examples than features, and where few are needed, which a model of the Hessian of very many examples
 /// for each feature does better still.
-bool begins_in_the_dual(const LocalObjective& objective, const Moments& about, const LinearModel& start) {
+bool begins_in_the_dual(const LocalObjective& objective, const Moments& about) {
   if (!objective.kinked_everywhere() || !supports_dual_coordinate(objective)) return false;
   const auto n = static_cast<double>(objective.n_samples());
   const auto d = static_cast<double>(objective.n_features());
@@ -198,8 +198,7 @@ bool begins_in_the_dual(const LocalObjective& objective, const Moments& about, c
   if (about.centre.squaredNorm() > about.variance.sum()) return false;  // then many steps undo what others have done
   const double pull = pull_of_examples(objective, about);
   if (has_kinks(objective)) return pull <= std::min(0.03 * (d - 40.0), 10.0);
-  if (n > 1000.0 * d || !start.coef.isZero(0.0)) return false;  // L-BFGS goes on from a model
-  return objective.n_problems() > 1 ? pull <= 1.0 : pull * n <= 150.0 * d;
+  return n <= 1000.0 * d && (objective.n_problems() > 1 ? pull <= 1.0 : pull * n <= 150.0 * d);
 }
 
 /// Whether interior points are worth their Hessians, which for sparse means cost many more passes than for dense ones.
@@ -247,7 +246,7 @@ namespace {
 Result minimize_here(const LocalObjective& objective, const Moments& about, const LinearModel& start,
                      const BatchSettings& settings) {
   constexpr Index enough = 400;  // passes, after which steps in the dual are too small
-  if (!begins_in_the_dual(objective, about, start)) return run_in_span(objective, about, start, settings);
+  if (!begins_in_the_dual(objective, about)) return run_in_span(objective, about, start, settings);
   BatchSettings first = settings;
   first.max_iterations = std::min(settings.max_iterations, enough);
   Result result = run_dual_coordinate(objective, about, start, first);

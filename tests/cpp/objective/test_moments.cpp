@@ -50,3 +50,12 @@ TEST_CASE("variances of data far from the origin do not cancel") {
   problem.X.array() += 0x1p30;
   CHECK((problem.objective().moments().variance - near).norm() < 1e-6);
 }
+
+TEST_CASE("the largest deviations are those of all parts of the data") {
+  constexpr Index n = 20000;
+  const auto batch = oracle::BatchMaker<double>(n, 3, 112).full();
+  Vector widest = Vector::Zero(3);
+  for (const Matrix& S : batch.dense) widest = widest.cwiseMax(S.diagonal().cwiseSqrt());
+  const Problem problem(batch, 1, 53);
+  for (const int threads : {1, 4}) CHECK((problem.objective(threads).moments().widest - widest).norm() < 1e-14);
+}

@@ -211,6 +211,8 @@ def test_the_default_takes_it_where_few_steps_of_dense_examples_are_needed(shape
 
     for target in (y, y * (X[:, 1] > 0)):
         assert steps(X, target, 0.1) == steps(X, target, 0.1, solver="dual_coordinate") < 20
+    clf = UncertainSVC(C=0.1 / pull, warm_start=True).fit(X, y)
+    assert clf.n_iter_ == clf.fit(X, y).n_iter_  # not those of L-BFGS from a model, which are more
     # Not where C is large, weights make a few examples count, or means are far from the origin.
     assert steps(X, y, 30.0) != steps(X, y, 30.0, solver="dual_coordinate")
     assert steps(X + 2.0, y, 0.1) != steps(X + 2.0, y, 0.1, solver="dual_coordinate")
