@@ -15,6 +15,8 @@ from halosvm.checks.reading import as_count, as_float_array, as_rows, require_sh
 from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians import covariance_kinds as kinds
 from halosvm.gaussians import subspace
+from halosvm.gaussians.covariance_storage import Stored
+from halosvm.gaussians.linear_maps import placing
 from halosvm.gaussians.sample_covariances import estimate_covariances
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from halosvm import _core
     from halosvm.checks.reading import FloatArray
-    from halosvm.gaussians.covariance_storage import Kind, Stored
+    from halosvm.gaussians.covariance_storage import Kind
     from halosvm.gaussians.linear_maps import LinearMap
     from halosvm.gaussians.sample_covariances import BagKind, Of, Shrinkage
 
@@ -412,6 +414,17 @@ class Covariances(arrays.Frozen):
         assert self.inner is not None
         assert self.columns is not None
         return self.inner, self.columns
+
+    def among(self, columns: NDArray[np.intp], n_features: int) -> Covariances:
+        """Return these as covariances of some columns, ascending, among others that are certain."""
+        if self.certain:
+            return self.zero(len(self), n_features)
+        if len(columns) == n_features:
+            return self
+        if kinds.storage_of(self).few:
+            return self.mapped(placing(columns, n_features))
+        stored = Stored("columns", columns=columns, inner=self)
+        return self._stored(stored, len(self), n_features)
 
     def expanded(self) -> Covariances:
         """Return the same matrices stored for all features; most batches are that already."""

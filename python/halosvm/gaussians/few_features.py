@@ -13,7 +13,7 @@ from scipy import sparse
 
 from halosvm import _core
 from halosvm.gaussians.covariance_storage import Storage, Stored
-from halosvm.gaussians.linear_maps import read_alone, reads_apart
+from halosvm.gaussians.linear_maps import placing, read_alone, reads_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -144,9 +144,7 @@ class _Columns(_FewFeatures):
 
     def expanded(self, batch: Covariances) -> Covariances:
         inner, columns = batch.inside()
-        k = len(columns)
-        place = (np.ones(k), (columns, np.arange(k)))
-        return inner.mapped(sparse.csr_array(place, shape=(batch.n_features, k)))
+        return inner.mapped(placing(columns, batch.n_features))
 
     def alike(self, batch: Covariances, other: Covariances) -> bool:
         return np.array_equal(batch.inside()[1], other.inside()[1])

@@ -21,7 +21,7 @@ from halosvm.gaussians.groups import labels_in_order
 from halosvm.gaussians.side_by_side import origin_of, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -86,7 +86,8 @@ class Gaussians(arrays.Frozen):
     ``X[rows]`` with a slice, an index array or a mask is Gaussians (a view for a slice); with an
     integer it is the pair ``(mean, covariance)`` of that example, as arrays. ``X[:, columns]`` with
     a slice, an index array or a mask is Gaussians of these features. ``np.hstack`` puts features of
-    the same examples side by side again, where it is known how their errors depend on each other.
+    the same examples side by side again, where it is known how their errors depend on each other;
+    columns of arrays, sparse arrays and data frames beside them are certain.
 
     Examples
     --------
@@ -322,15 +323,20 @@ class Gaussians(arrays.Frozen):
 
     def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise TypeError(
-            "Gaussians are not one array, and their means alone would lose the covariances; "
-            "use .mean where only the means are wanted, UncertainStandardScaler or "
+            "Gaussians are not one array, and their means alone would lose the covariances; use "
+            ".mean where only the means are wanted, UncertainStandardScaler or "
             "Propagate(transformer) where both are to be transformed, and .mean with X_std or "
-            "X_cov as routed metadata in tools of scikit-learn that make arrays of X"
+            "X_cov as routed metadata in tools of scikit-learn that make arrays of X. Beside "
+            "sparse columns, ColumnTransformer needs sparse_threshold=0 and FeatureUnion encoders "
+            "with sparse_output=False; set_output makes no frames of Gaussians"
         )
+
+    def __iter__(self) -> Iterator[Any]:  # by which data frames ask for the array, which refuses
+        return (self[i] for i in range(len(self)))
 
     def __array_function__(self, func: Any, _types: Any, args: Any, kwargs: Any) -> Any:
         axis = kwargs.get("axis", args[1] if len(args) > 1 else 0)
-        if func is np.hstack or (func is np.concatenate and axis == 1):
+        if func is np.hstack or (func is np.concatenate and axis in (1, -1)):
             return side_by_side(args[0])
         if func is np.concatenate and axis == 0:
             return Gaussians.concatenate(args[0])

@@ -44,6 +44,12 @@ def reads_apart(A: LinearMap) -> bool:
     return int(readers.max(initial=0)) <= 1
 
 
+def placing(columns: NDArray[np.intp], n_features: int) -> sparse.csr_array:
+    """Return the (n_features, k) matrix that puts k features in these columns, 0 elsewhere."""
+    k = len(columns)
+    return sparse.csr_array((np.ones(k), (columns, np.arange(k))), shape=(n_features, k))
+
+
 def of_spheres(values: FloatArray, A: LinearMap, *, squared: bool) -> Stored:
     """Map v_i I: to c v_i I, to diagonals, or as diagonals are mapped."""
     n, d = len(values), A.shape[-1]

@@ -1,6 +1,6 @@
 """Features of the same examples side by side, with what their errors have to do with each other.
 
-In:  Gaussians that were made of the same examples, each by a map of its own.
+In:  Gaussians that were made of the same examples, each by a map of its own; arrays and frames.
 Out: one batch with the features of all. How the errors of two parts depend on each other stands in
 neither of them: it is known where all parts are linear images of one batch, and where they read
 different features of a batch whose features are independent. Anything else is refused.
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from halosvm.checks.frames import FeatureNames
+from halosvm.checks.error_arguments import OWN_NAMES, read_examples
+from halosvm.checks.frames import FeatureNames, labels_of
 from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.covariances import Covariances
@@ -54,21 +55,23 @@ def origin_of(X: Gaussians) -> Origin:
     return Origin(X.covariances, np.arange(d), sparse.eye_array(d, format="csr"))
 
 
-def side_by_side(parts: Sequence[Any]) -> Gaussians:
-    """Return Gaussians with the features of all parts, which belong to the same examples."""
+def side_by_side(blocks: Sequence[Any]) -> Gaussians:
+    """Return Gaussians with the features of all blocks, which belong to the same examples.
+
+    At least one is Gaussians; columns of the others are certain.
+    """
+    some = next(block for block in blocks if hasattr(block, "covariances"))
+    parts: list[Gaussians] = [
+        block if hasattr(block, "covariances") else _certain(block, f"part {i}", some)
+        for i, block in enumerate(blocks)
+        if np.shape(block)[1:] != (0,)  # as an encoder's of one category, with one dropped
+    ]
     for i, part in enumerate(parts):
-        if not hasattr(part, "covariances"):
-            raise TypeError(
-                f"part {i} is {type(part).__name__}, the others are Gaussians; make it Gaussians, "
-                "too, which are certain if no errors are given"
-            )
         if len(part) != len(parts[0]):
             raise ValueError(f"part {i} has {len(part)} rows, part 0 has {len(parts[0])}")
     units = [part.feature_units for part in parts]
-    names = [part.feature_names for part in parts]
-    together: FeatureNames | None = None
-    if all(part is not None for part in names):
-        together = np.concatenate(names)
+    names = [part.feature_names for part in parts if part.feature_names is not None]
+    together: FeatureNames | None = np.concatenate(names) if len(names) == len(parts) else None
     of_each = None
     if any(part is not None for part in units):
         each = zip(parts, units, strict=True)
@@ -79,16 +82,34 @@ def side_by_side(parts: Sequence[Any]) -> Gaussians:
         covariances=covariances,
         feature_names=together,
         feature_units=of_each,
+        groups=next((part.groups for part in parts if part.groups is not None), None),
     )
     object.__setattr__(joined, "origin", origin)
     return joined
 
 
+def _certain(columns: Any, argument: str, some: Gaussians) -> Gaussians:
+    """Return an array or a frame as Gaussians; errors call it as `argument`."""
+    names, labels = OWN_NAMES._replace(mean=argument), labels_of(columns, argument)
+    mean, covariances, feature_names, feature_units, _ = read_examples(names, columns, labels)
+    return some.replaced(
+        mean=mean,
+        covariances=covariances,
+        feature_names=feature_names,
+        feature_units=feature_units,
+        groups=None,
+    )
+
+
 def _joint(parts: Sequence[Gaussians]) -> tuple[Covariances, Origin | None]:
     """Return the covariances of all features together, and what they were made of."""
+    n, widths = len(parts[0]), [part.shape[1] for part in parts]
+    d, starts = sum(widths), np.cumsum([0, *widths])
     uncertain = [i for i, part in enumerate(parts) if not part.covariances.certain]
     if not uncertain:
-        return Covariances.zero(len(parts[0]), sum(part.shape[1] for part in parts)), None
+        zero = Covariances.zero(n, d)
+        mapped = any(part.origin is not None for part in parts)
+        return zero, Origin(zero, np.arange(d), None) if mapped else None
     origins = {i: origin_of(parts[i]) for i in uncertain}
     source = origins[uncertain[0]].source
     for i in uncertain:
@@ -98,11 +119,20 @@ def _joint(parts: Sequence[Gaussians]) -> tuple[Covariances, Origin | None]:
                 "that what their errors have to do with each other is lost (as between processes, "
                 f"with n_jobs > 1){_REMEDY}"
             )
+    matrix = None
     if all(origin.matrix is not None for origin in origins.values()):
-        certain = (sparse.csr_array((part.shape[1], source.n_features)) for part in parts)
+        certain = (sparse.csr_array((width, source.n_features)) for width in widths)
         rows = [origins[i].matrix if i in origins else zero for i, zero in enumerate(certain)]
         matrix = sparse.csr_array(sparse.vstack(rows))
-        return source.mapped(matrix), Origin(source, np.arange(source.n_features), matrix)
+        matrix.eliminate_zeros()
+    of_all = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in uncertain])
+    if len(uncertain) == 1:
+        only = parts[uncertain[0]].covariances
+        return only.among(of_all, d), Origin(source, origins[uncertain[0]].columns, matrix)
+    if matrix is not None:
+        made = np.flatnonzero(np.diff(matrix.indptr))  # the others are certain, in all parts
+        covariances = source.mapped(matrix[made]).among(made, d)
+        return covariances, Origin(source, np.arange(source.n_features), matrix)
     read = np.concatenate([origin.columns for origin in origins.values()])
     readers = np.bincount(read)
     if not storage_of(source.expanded()).independent or readers.max() > 1:
@@ -114,8 +144,8 @@ def _joint(parts: Sequence[Gaussians]) -> tuple[Covariances, Origin | None]:
             "the errors of parts that are not linear images of the examples can be put side by "
             f"side only where they are independent, and {why}{_REMEDY}"
         )
-    covariances = _independent([part.covariances for part in parts])
-    return covariances, Origin(source, read, None)
+    covariances = _independent([parts[i].covariances for i in uncertain])
+    return covariances.among(of_all, d), Origin(source, read, None)
 
 
 def _independent(blocks: Sequence[Covariances]) -> Covariances:

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from halosvm import Covariances, Gaussians
 
@@ -95,9 +96,96 @@ def test_certain_parts_need_no_common_origin(X):
     assert np.hstack([certain, certain]).covariances.kind == "zero"
 
 
+COLUMNS = np.random.default_rng(3).integers(-2, 3, size=(N, 2))
+ARRAYS = {
+    "floats": COLUMNS.astype(float),
+    "float32": COLUMNS.astype(np.float32),
+    "integers": COLUMNS,
+    "one column": COLUMNS[:, :1],
+    "truth values": COLUMNS > 0,
+    "csr_array": sparse.csr_array(COLUMNS),
+    "csc_matrix": sparse.csc_matrix(COLUMNS.astype(float)),
+    "list": COLUMNS.tolist(),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_columns_of_arrays_are_certain(X, name):
+    columns = ARRAYS[name]
+    values = columns.toarray() if sparse.issparse(columns) else np.asarray(columns)
+    k, kind = values.shape[1], X.covariances.kind
+    for join in (np.hstack, lambda parts: np.concatenate(parts, axis=1)):
+        for left, right in (((), (columns,)), ((columns,), ()), ((columns,), (columns,))):
+            together = join([*left, X, *right])
+            begin = k * len(left)
+            dense = [values] * len(left) + [X.mean] + [values] * len(right)
+            mean = together.mean.toarray() if together.is_sparse else together.mean
+            assert together.is_sparse == sparse.issparse(columns)
+            np.testing.assert_array_equal(mean, np.hstack(dense))
+            expected = np.zeros((N, *[mean.shape[1]] * 2))
+            own = slice(begin, begin + D)
+            expected[:, own, own] = X.covariances.to_full()
+            np.testing.assert_array_equal(together.covariances.to_full(), expected)
+            together.core_view().check("X")
+    smallest = kind if kind in ("zero", "sparse_diagonal") else "columns"
+    assert together.covariances.kind == smallest
+    if kind not in ("sparse_diagonal", "columns"):
+        assert together.covariances.nbytes <= X.covariances.nbytes + 8 * D  # only which they are
+
+
+def test_columns_of_arrays_stand_beside_several_parts_of_one_batch(X):
+    together = np.hstack([COLUMNS, X[:, [3]], COLUMNS, X[:, [0, 3]]])
+    again = np.hstack([together[:, 3:], COLUMNS, together[:, [2, 0]]])
+    order = np.array([-1, -1, 0, 3, -1, -1, 3, -1])
+    expected = X.covariances.to_full()[:, order[:, None], order]
+    expected[:, order < 0], expected[:, :, order < 0] = 0.0, 0.0
+    np.testing.assert_allclose(again.covariances.to_full(), expected, atol=1e-14)
+    if X.covariances.kind not in ("zero", "sparse_diagonal"):
+        assert again.covariances.kind == "columns"
+        assert set(again.covariances.columns) <= {2, 3, 6}
+
+
+def test_one_uncertain_part_beside_arrays_may_be_of_any_map_and_any_errors(make_covariances):
+    rng = np.random.default_rng(4)
+    for kind in ("full", "low_rank", "diagonal"):
+        source = Gaussians(rng.normal(size=(N, D)), cov=make_covariances(kind, N, D, rng))
+        part = not_linear(source[:, [2, 0]])
+        for known in (part, pickle.loads(pickle.dumps(part))):
+            together = np.hstack([COLUMNS, known])
+            np.testing.assert_array_equal(
+                together.covariances.to_full()[:, 2:, 2:], part.covariances.to_full()
+            )
+            assert together.covariances.trace() == pytest.approx(part.covariances.trace())
+
+
+def test_columns_without_errors_count_as_mapped_where_a_part_of_them_was():
+    mapped = not_linear(Gaussians(np.ones((N, 2))))
+    assert np.hstack([mapped, COLUMNS]).origin is not None
+    assert np.hstack([Gaussians(np.ones((N, 2))), COLUMNS]).origin is None
+
+
+def test_names_units_and_groups_come_from_the_parts_that_have_them():
+    pd = pytest.importorskip("pandas")
+    X = Gaussians(pd.DataFrame(np.eye(3), columns=["a", "b", "c"]), std=np.ones((3, 3)))
+    X = X.replaced(groups=np.arange(3), feature_units=("m", None, "s"))
+    frame = pd.DataFrame({"d": [1, 2, 3]})
+    together = np.hstack([frame, X])
+    assert together.feature_names.tolist() == ["d", "a", "b", "c"]
+    assert together.feature_units == (None, "m", None, "s")
+    assert together.groups.tolist() == [0, 1, 2]
+    assert np.hstack([X, frame.to_numpy()]).feature_names is None
+    assert np.hstack([X, np.empty((3, 0))]).shape == (3, 3)
+
+
 def test_what_is_no_batch_of_the_same_rows_is_refused(X):
-    with pytest.raises(TypeError, match="part 1 is ndarray, the others are Gaussians"):
-        np.hstack([X, X.mean])
+    with pytest.raises(ValueError, match=r"part 1 has shape \(6,\), expected"):
+        np.hstack([X, X.mean[:, 0]])
+    with pytest.raises(ValueError, match="part 0 row 0, column 1 is nan"):
+        np.hstack([np.where(np.arange(2) > 0, np.nan, np.ones((N, 2))), X])
+    with pytest.raises(TypeError, match="part 1 has dtype <U1; real numbers are needed"):
+        np.hstack([X, np.full((N, 1), "a")])
+    with pytest.raises(ValueError, match="part 1 has 5 rows, part 0 has 6"):
+        np.hstack([X, X.mean[1:]])
     with pytest.raises(ValueError, match="part 1 has 5 rows, part 0 has 6"):
         np.hstack([X, X[1:]])
     for columns, message in (
