@@ -136,6 +136,18 @@ class Number(Part):
         return value
 
 
+class Flag(Part):
+    """True or false."""
+
+    def write(self, value: Any) -> Any:
+        """Return the value as JSON."""
+        return bool(value)
+
+    def read(self, node: Node, sizes: Sizes) -> Any:  # noqa: ARG002
+        """Return the value."""
+        return node.flag()
+
+
 class Classes(Part):
     """Labels, at least two."""
 

@@ -23,6 +23,7 @@ from halosvm.files.parts import (
     Classes,
     CovarianceMatrices,
     Examples,
+    Flag,
     Kernel,
     Number,
     Numbers,
@@ -112,6 +113,7 @@ _STORED = {"full": "full", "diagonal": "diagonal", "factors": "low_rank"}
 
 def _population(population: Any, sizes: Sizes, node: Node) -> None:
     population.n_components_ = sizes["components"]
+    population.with_errors_ = getattr(population, "with_errors_", True)  # of files without a word
     fields = node.fields((), None)["covariances"].fields(("kind",), None)
     fields["kind"].choice([_STORED[population.covariance]])
     if population.covariance == "factors" and "diagonal_values" not in fields:
@@ -292,6 +294,7 @@ _ENTRIES = (
             "means_": Numbers("components", "features"),
             "covariances_": CovarianceMatrices("components", "features"),
         },
+        {"with_errors_": Flag()},
         measures=("log_likelihood_", "n_iter_", "converged_", "status_"),
         left_out=("n_components_",),
         check=lambda population: population._check_parameters(),  # noqa: SLF001

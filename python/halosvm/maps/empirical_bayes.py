@@ -21,7 +21,7 @@ from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .fitting import Fitter
-from .gaussians_out import GaussiansOut
+from .gaussians_out import GaussiansOut, has_errors
 from .population_model import PopulationModel
 from .populations import form_of
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _COVARIANCES = ("full", "diagonal", "factors")
-_OUTPUTS = ("gaussian", "mixture", "mean")
+_OUTPUTS = ("auto", "gaussian", "mixture", "mean")
 
 
 class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # type: ignore[misc]
@@ -58,10 +58,12 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         `n_factors` factors plus a diagonal, for many features.
     n_factors : int, optional
         Number of factors of "factors"; None takes 10, or as many as there are features less one.
-    output : {"gaussian", "mixture", "mean"}, default="gaussian"
-        What `transform` returns: the Gaussian of each posterior's mean and covariance, the
-        posteriors themselves as `GaussianMixtures`, or an array of posterior means, for any other
-        estimator of scikit-learn.
+    output : {"auto", "gaussian", "mixture", "mean"}, default="auto"
+        What `transform` returns. "gaussian": the Gaussian of each posterior's mean and covariance.
+        "mixture": the posteriors themselves as `GaussianMixtures`. "mean": an array of posterior
+        means, for any other estimator of scikit-learn. "auto": as "gaussian", but an array for an
+        array if neither it nor what `fit` was given has errors or missing values, where nothing is
+        left to tell of true values.
     n_init : int, default=1
         Number of starts; the best of the fits is kept.
     init : {"kmeans", "random"} or tuple, default="kmeans"
@@ -105,6 +107,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         Whether the fit ended below `tol`, or at the end of double precision.
     status_ : str
         How the fit ended, in one sentence.
+    with_errors_ : bool
+        Whether `fit` was given errors, Gaussians or missing values.
     n_components_ : int
         Number of components.
     n_features_in_ : int
@@ -149,7 +153,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         *,
         covariance: str = "full",
         n_factors: int | None = None,
-        output: str = "gaussian",
+        output: str = "auto",
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
         max_iter: int = 1000,
@@ -216,6 +220,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
     def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()
         data = self._read(X, X_std, X_cov, reset=True)
+        self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
         weights = read_example_weights(X, sample_weight, len(data))
         form = form_of(self.covariance, self.n_factors, data.shape[1])
         fitter = Fitter(self, data, weights, form)
@@ -267,16 +272,19 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         check_is_fitted(self)
         self._check_choice("output", _OUTPUTS)
         data = self._read(X, X_std, X_cov, reset=False)
-        joined = self.output != "mixture"
+        joined, alone = self.output != "mixture", self.output == "mean"
+        if self.output == "auto":
+            with_errors = self.with_errors_ or has_errors(X, X_std, X_cov)
+            alone = not with_errors and not np.isnan(data.mean).any()
         found = _core.true_value_posteriors(
             self._population(),
             data.core_view(),
             joined,
-            covariances=self.output != "mean",
+            covariances=not alone,
             n_threads=thread_count(self.n_threads),
         )
         means = found["means"]
-        if self.output == "mean":
+        if alone:
             return means
         names = getattr(self, "feature_names_in_", None)
         if found["kind"] == "zero":

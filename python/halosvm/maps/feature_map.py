@@ -22,7 +22,7 @@ from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 from halosvm.kernel.expected_kernel import median_gamma, resolve_gamma
 
-from .gaussians_out import GaussiansOut
+from .gaussians_out import GaussiansOut, has_errors
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.floating[Any]]
 
 COVARIANCES = ("low_rank", "diagonal", "full", "bound")
-_OUTPUTS = ("gaussian", "mean")
+_OUTPUTS = ("auto", "gaussian", "mean")
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, GaussiansOut, GaussianEstimator):  # type: ignore[misc]
@@ -143,14 +143,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, GaussiansOut, GaussianEstimato
         check_is_fitted(self)
         self._check_parameters()
         data = self._read_data(X, X_std, X_cov)
+        alone = self.output == "mean"
+        if self.output == "auto":
+            alone = not has_errors(X, X_std, X_cov)
         if self.covariance == "bound":
             if isinstance(data, GaussianMixtures):
                 raise TypeError("X is GaussianMixtures; covariance='bound' is for sets of one ball")
             means = self._means(Gaussians(data.mean))
-            if self.output == "mean":
+            if alone:
                 return means
             covariances = self._bounds(data)
-        elif self.output == "mean":
+        elif alone:
             if not isinstance(data, GaussianMixtures):
                 return self._means(data)
             means = data.weights[:, np.newaxis] * self._means(data.components)

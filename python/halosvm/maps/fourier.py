@@ -69,8 +69,10 @@ class UncertainFourierFeatures(FeatureMap):
           :math:`|u|_p \le` `radius`. The mean is :math:`\phi(x)`, and the covariance isotropic with
           a standard deviation that :math:`|\phi(x + R u) - \phi(x)|` never exceeds. It is for
           ``UncertainSVC(loss="worst_case", radius=1)`` alone.
-    output : {"gaussian", "mean"}, default="gaussian"
-        "mean" returns the array of the means alone, for any estimator of scikit-learn.
+    output : {"auto", "gaussian", "mean"}, default="auto"
+        What `transform` returns. "auto": Gaussians for Gaussians, mixtures and what comes with
+        errors, an array for an array without. "gaussian": Gaussians of all, which are then certain.
+        "mean": the array of the means alone, for any estimator of scikit-learn.
     radius, norm : float, default=1.0 and 2
         Of "bound": radius and p, 1, 2 or infinity, of the ball of u. With p = 2 the set is an
         ellipsoid; with infinity and diagonal covariances a box of `radius` standard deviations to
@@ -139,7 +141,7 @@ class UncertainFourierFeatures(FeatureMap):
         gamma: ArrayLike | str = "scale",
         map: str = "paired",  # noqa: A002
         covariance: str = "low_rank",
-        output: str = "gaussian",
+        output: str = "auto",
         radius: float = 1.0,
         norm: float = 2,
         bound: str = "tight",

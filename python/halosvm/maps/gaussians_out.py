@@ -87,6 +87,11 @@ def _without_frames_of_gaussians(transform: Callable[..., Any]) -> Callable[...,
     return method
 
 
+def has_errors(X: Any, X_std: Any, X_cov: Any) -> bool:
+    """Tell whether examples come with errors; what has none may leave a map as an array."""
+    return isinstance(X, Gaussians | GaussianMixtures) or X_std is not None or X_cov is not None
+
+
 def refuse_mixtures(X: Any) -> None:
     """Raise TypeError for mixtures, of which these maps would need the image of each component."""
     if isinstance(X, GaussianMixtures):

@@ -37,6 +37,8 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 
 from halosvm.gaussians.linear_maps import read_alone
 
+from .empirical_bayes import EmpiricalBayes
+from .feature_map import FeatureMap
 from .standard_scaler import UncertainStandardScaler
 
 if TYPE_CHECKING:
@@ -95,6 +97,13 @@ def _scaling(factors: ArrayLike) -> KnownMap:
 
 def _unknown(transformer: Any, detail: str = "", *, in_steps: bool = False) -> KnownMap:
     return KnownMap(None, None, type(transformer).__name__ + detail, in_steps)
+
+
+def _refused(transformer: Any, d: int) -> KnownMap:  # noqa: ARG001
+    raise TypeError(
+        f"transformer is {type(transformer).__name__}, which takes Gaussians by itself; Propagate "
+        "is for transformers of arrays"
+    )
 
 
 def _of_one_feature_each(transformer: Any, d: int, detail: str = "", each: int = 1) -> KnownMap:
@@ -231,6 +240,8 @@ def _side_by_side(parts: Iterable[KnownMap]) -> KnownMap:
 _RULES: dict[type[Any], Callable[[Any, int], KnownMap]] = {
     StandardScaler: _divided,
     UncertainStandardScaler: _divided,
+    EmpiricalBayes: _refused,
+    FeatureMap: _refused,
     MaxAbsScaler: _max_abs,
     MinMaxScaler: _min_max,
     RobustScaler: _robust,

@@ -78,8 +78,10 @@ class UncertainNystroem(FeatureMap):
           :math:`|u|_p \le` `radius`. The mean is :math:`\phi(x)`, and of the covariance T
           :math:`\sqrt{w'Tw}` is what :math:`|w'(\phi(x + R u) - \phi(x))|` never exceeds. It is
           for ``UncertainSVC(loss="worst_case", radius=1)`` alone.
-    output : {"gaussian", "mean"}, default="gaussian"
-        "mean" returns the array of the means alone, for any estimator of scikit-learn.
+    output : {"auto", "gaussian", "mean"}, default="auto"
+        What `transform` returns. "auto": Gaussians for Gaussians, mixtures and what comes with
+        errors, an array for an array without. "gaussian": Gaussians of all, which are then certain.
+        "mean": the array of the means alone, for any estimator of scikit-learn.
     radius, norm : float, default=1.0 and 2
         Of "bound": radius and p, 1, 2 or infinity, of the ball of u. With p = 2 the set is an
         ellipsoid; with infinity and diagonal covariances a box of `radius` standard deviations to
@@ -158,7 +160,7 @@ class UncertainNystroem(FeatureMap):
         n_components: int = 100,
         landmarks: str = "means",
         covariance: str = "low_rank",
-        output: str = "gaussian",
+        output: str = "auto",
         radius: float = 1.0,
         norm: float = 2,
         bound: str = "kernel",

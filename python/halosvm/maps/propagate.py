@@ -22,7 +22,7 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 
 from .approximations import Problem, by_draws, by_points, by_slopes
-from .gaussians_out import GaussiansOut, refuse_mixtures, require_representable
+from .gaussians_out import GaussiansOut, has_errors, refuse_mixtures, require_representable
 from .known_maps import KnownMap, affine, known_map
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Propagate(GaussiansOut, GaussianEstimator):
         refuse_mixtures(X)
         data = self._read_data(X, X_std, X_cov)
         means = self._apply(data.mean)
-        if not isinstance(X, Gaussians) and X_std is None and X_cov is None:
+        if not has_errors(X, X_std, X_cov):
             return means
         names = None
         if hasattr(self, "feature_names_in_") and hasattr(self, "get_feature_names_out"):

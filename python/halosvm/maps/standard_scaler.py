@@ -19,7 +19,13 @@ from halosvm.core.user_warning import warn_user
 from halosvm.gaussians.centring import centred, column_spreads
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 
-from .gaussians_out import GaussiansOut, in_type_of, refuse_mixtures, require_representable
+from .gaussians_out import (
+    GaussiansOut,
+    has_errors,
+    in_type_of,
+    refuse_mixtures,
+    require_representable,
+)
 from .measurements import paule_mandel
 
 if TYPE_CHECKING:
@@ -245,7 +251,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
                 means = in_type_of((data.mean - self.mean_) / self.scale_, data.mean)
         units = None if self.with_std else data.feature_units
         scaled = self._mapped(data, means, 1.0 / self.scale_, units, "X, scaled,")
-        return scaled if _has_errors(X, X_std, X_cov) else scaled.mean
+        return scaled if has_errors(X, X_std, X_cov) else scaled.mean
 
     def inverse_transform(
         self,
@@ -281,7 +287,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
                 means = in_type_of(data.mean * self.scale_ + self.mean_, data.mean)
         units = getattr(self, "feature_units_in_", None)
         original = self._mapped(data, means, self.scale_, units, "X, in its former units,")
-        return original if _has_errors(X, X_std, X_cov) else original.mean
+        return original if has_errors(X, X_std, X_cov) else original.mean
 
     def _mapped(
         self, data: Gaussians, means: Any, factors: Array, units: Any, argument: str
@@ -317,7 +323,3 @@ def _mean_variances(covariances: Covariances, weights: Array) -> Array:
     for begin in range(0, len(covariances), step):
         total += weights[begin : begin + step] @ covariances[begin : begin + step].variances()
     return np.asarray(total / weights.sum())
-
-
-def _has_errors(X: Any, X_std: Any, X_cov: Any) -> bool:
-    return isinstance(X, Gaussians) or X_std is not None or X_cov is not None

@@ -28,7 +28,7 @@ def test_without_errors_it_is_the_gaussian_mixture_of_scikit_learn(covariance, o
     weights, means = np.full(2, 0.5), np.array([[1.0, 1, 1], [-1, -1, 0]])
     V = np.stack([np.eye(3)] * 2)
     ours = EmpiricalBayes(
-        2, covariance=covariance, init=(weights, means, V), reg_covar=0, tol=1e-9
+        2, output="gaussian", covariance=covariance, init=(weights, means, V), reg_covar=0, tol=1e-9
     ).fit(X)
     precisions = V if of_sklearn == "full" else np.ones((2, 3))
     theirs = GaussianMixture(
@@ -244,7 +244,7 @@ def test_degenerate_data_give_a_result_or_one_clear_error(covariance, case, nois
     elif case == "copies":
         X[:, 3] = X[:, 0]
     keywords = {"X_std": np.full(X.shape, 0.3)} if noisy else {}
-    eb = EmpiricalBayes(k, covariance=covariance, random_state=0, max_iter=200)
+    eb = EmpiricalBayes(k, covariance=covariance, output="gaussian", random_state=0, max_iter=200)
     if case == "one row" and k == 3:
         with pytest.raises(ValueError, match="n_components is 3, X has 1 rows"):
             eb.fit(X, **keywords)
@@ -416,7 +416,7 @@ def test_gaussians_equal_arrays_with_errors():
             {"covariance": "factors", "n_factors": 3},
             "n_factors is 3; it must be below n_features = 3",
         ),
-        ({"output": "std"}, "output must be one of gaussian, mixture, mean; got 'std'"),
+        ({"output": "std"}, "output must be one of auto, gaussian, mixture, mean; got 'std'"),
         ({"init": "best"}, "init must be one of kmeans, random; got 'best'"),
         ({"init": (np.ones(1), np.zeros((1, 2)), np.ones((1, 2)))}, "init means has shape"),
         ({"tol": -1.0}, "tol must be >= 0 and finite, got -1.0"),

@@ -1,5 +1,7 @@
 """EmpiricalBayes among scikit-learn's tools: its own checks, pipelines, searches and routing."""
 
+import json
+
 import numpy as np
 import pytest
 import sklearn
@@ -9,11 +11,18 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from halosvm import EmpiricalBayes, Gaussians, UncertainKernelSVC, UncertainSVC
+from halosvm import (
+    EmpiricalBayes,
+    Gaussians,
+    UncertainKernelSVC,
+    UncertainSVC,
+    load_model,
+    save_model,
+)
 
 
-# Posteriors that are Gaussians are not arrays, which is what the checks compare. The checks take
-# data as they come, where steps may be slow.
+# The checks put in missing values, whose posteriors are no array to compare unless means are asked
+# for; and they take data as they come, where steps may be slow.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
@@ -36,6 +45,40 @@ def cells():
     v = 1.5 * y[:, None] + common + 0.4 * rng.normal(size=(n, d))
     std = 2.0 * np.exp(0.8 * rng.normal(size=(n, d)))
     return v + std * rng.normal(size=(n, d)), std, y
+
+
+def test_an_array_leaves_where_neither_fit_nor_transform_had_errors(cells, tmp_path):
+    x, std, y = cells
+    holes = np.where(np.arange(x.size).reshape(x.shape) % 7 == 0, np.nan, x)
+    errors = {"X": x, "X_std": std}, {"X": x, "X_cov": std**2}, {"X": Gaussians(x)}, {"X": holes}
+    alone = EmpiricalBayes().fit(x)
+    assert not alone.with_errors_
+    found = alone.transform(x)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, x)
+    for given in errors:
+        assert type(alone.transform(**given)) is Gaussians
+        with_errors = EmpiricalBayes().fit(**given)
+        assert with_errors.with_errors_
+        assert type(with_errors.transform(x)) is Gaussians
+        for model in (alone, with_errors):
+            save_model(model, tmp_path / "model.json")
+            loaded = load_model(tmp_path / "model.json")
+            assert type(loaded.transform(x)) is type(model.transform(x))
+    certain = alone.set_params(output="gaussian").transform(x)
+    assert certain.covariances.kind == "zero"
+    np.testing.assert_array_equal(certain.mean, x)
+    pipeline = make_pipeline(EmpiricalBayes(), LogisticRegression())
+    plain = LogisticRegression().fit(x, y)
+    np.testing.assert_array_equal(pipeline.fit(x, y)[-1].coef_, plain.coef_)
+
+
+def test_files_that_do_not_tell_of_errors_in_the_fit_give_gaussians(cells, tmp_path):
+    save_model(EmpiricalBayes().fit(cells[0]), tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text())
+    del record["with_errors"]
+    (tmp_path / "model.json").write_text(json.dumps(record))
+    assert type(load_model(tmp_path / "model.json").transform(cells[0])) is Gaussians
 
 
 def test_gaussians_flow_through_to_the_classifier(cells):

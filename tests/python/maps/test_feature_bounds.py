@@ -66,15 +66,15 @@ def test_no_perturbation_moves_nystroem_features_beyond_their_bound(
         if landmarks == "means":
             features = differentiable_nystroem(fitted.landmarks_.mean, gamma, fitted.projection_)
         else:  # whose sections have no short gradient: random points of the ball
-            fitted.set_params(covariance="full")
+            fitted.set_params(covariance="full", output="mean")
             features = None
         for i in range(3):
             R, bound = root_of(X, i), np.sqrt(bounds[i][0, 0])
             if features is None:
                 u = rng.normal(size=(500, R.shape[1]))
                 u *= 0.8 / np.linalg.norm(u, norm, axis=1, keepdims=True)
-                moved = fitted.transform(X.mean[i] + u @ R.T).mean
-                apart = moved - fitted.transform(X.mean[i : i + 1]).mean
+                moved = fitted.transform(X.mean[i] + u @ R.T)
+                apart = moved - fitted.transform(X.mean[i : i + 1])
                 found = np.linalg.norm(apart, axis=1).max()
             else:
                 found = strongest_move(features, X.mean[i], R, 0.8, norm, rng)

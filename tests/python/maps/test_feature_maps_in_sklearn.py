@@ -25,12 +25,11 @@ FEATURES = [
 BOTH = pytest.mark.parametrize("features", FEATURES, ids=["fourier", "nystroem"])
 
 
-# Gaussians are not arrays, which is what the checks compare.
 @parametrize_with_checks(
     [
         UncertainFourierFeatures(10, output="mean", random_state=0),
-        UncertainFourierFeatures(7, map="phase", output="mean", covariance="bound", random_state=0),
-        UncertainNystroem(output="mean", random_state=0),
+        UncertainFourierFeatures(7, map="phase", covariance="bound", random_state=0),
+        UncertainNystroem(random_state=0),
         UncertainNystroem(landmarks="gaussians", output="mean", covariance="bound", random_state=0),
     ]
 )
@@ -45,6 +44,35 @@ def rings():
     mean = rng.normal(size=(300, 2))
     std = rng.uniform(0, 0.4, (300, 2))
     return mean, std, np.where(np.sum(mean**2, axis=1) > 1.2, "out", "in")
+
+
+@BOTH
+@pytest.mark.parametrize("covariance", ["low_rank", "bound"])
+def test_arrays_without_errors_become_arrays_and_all_else_gaussians(features, covariance, rings):
+    mean, std, y = rings
+    map_ = sklearn.base.clone(features).set_params(covariance=covariance).fit(mean)
+    certain = map_.set_params(output="gaussian").transform(mean)
+    assert type(certain) is Gaussians
+    assert not certain.covariances.variances().any()
+    map_.set_params(output="auto")
+    found = map_.transform(mean)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, certain.mean)
+    frames = map_.set_output(transform="pandas").transform(mean)
+    np.testing.assert_array_equal(frames.to_numpy(), found)
+    for given in ({"X": Gaussians(mean)}, {"X": mean, "X_std": std}, {"X": mean, "X_cov": std**2}):
+        assert type(map_.transform(**given)) is Gaussians
+    points = make_pipeline(sklearn.base.clone(features), UncertainSVC(tol=1e-9))
+    values = sklearn.base.clone(points).fit(mean, y).decision_function(mean)
+    of_gaussians = points.fit(Gaussians(mean), y).decision_function(Gaussians(mean))
+    np.testing.assert_allclose(values, of_gaussians, atol=1e-5)
+
+
+@BOTH
+def test_any_classifier_follows_on_arrays(features, rings):
+    mean, _, y = rings
+    pipeline = make_pipeline(sklearn.base.clone(features), LogisticRegression(C=100.0))
+    assert cross_val_score(pipeline, mean, y).mean() > 0.9
 
 
 @BOTH

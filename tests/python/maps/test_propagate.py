@@ -294,7 +294,7 @@ def test_bad_input_is_named():
         ),
         (
             TypeError,
-            lambda: Propagate(EmpiricalBayes(), "linear").fit(x).transform(x),
+            lambda: Propagate(EmpiricalBayes(), "linear").fit(x),
             "EmpiricalBayes, which takes Gaussians by itself",
         ),
         (ValueError, lambda: Propagate(PCA(1)).fit(x).transform(x[:, :1]), "1 features, but"),
