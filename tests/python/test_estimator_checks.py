@@ -4,13 +4,15 @@ import inspect
 
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import SkipTestWarning
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import halosvm
 from halosvm import (
     EmpiricalBayes,
     IsotropicKernelSVC,
+    PlattScaling,
     Propagate,
     SafeSVC,
     TotalSVC,
@@ -23,34 +25,49 @@ from halosvm import (
     UncertainSVR,
 )
 
-# Maps return means where Gaussians would, which are no arrays to compare.
 ESTIMATORS = [
-    EmpiricalBayes(output="mean"),
+    EmpiricalBayes(),
     IsotropicKernelSVC(),
     Propagate(StandardScaler()),
     SafeSVC(),
     TotalSVC(),
-    UncertainCalibratedClassifier(cv=2),
-    UncertainFourierFeatures(output="mean"),
+    UncertainCalibratedClassifier(),
+    UncertainFourierFeatures(),
     UncertainKernelSVC(),
-    UncertainNystroem(output="mean"),
+    UncertainNystroem(),
     UncertainSVC(),
     UncertainSVR(),
     UncertainStandardScaler(),
 ]
 
+EXPECTED_TO_FAIL = {
+    EmpiricalBayes: {
+        "check_estimators_pickle": (
+            "it puts missing values into X, whose posteriors have a spread: they are Gaussians, no "
+            "array to compare"
+        )
+    }
+}
+
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(
+    ESTIMATORS, expected_failed_checks=lambda each: EXPECTED_TO_FAIL.get(type(each), {})
+)
 def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+def test_curve_of_decision_values_passes_the_checks_for_one_dimension():
+    with pytest.warns(SkipTestWarning, match="one_d_array=True, two_d_array=False"):
+        results = check_estimator(PlattScaling())
+    assert {result["status"] for result in results} == {"passed"}
+
+
 def test_no_public_estimator_is_missing():
-    # PlattScaling takes decision values, and has no predict.
     public = {
         value
         for value in (getattr(halosvm, name) for name in halosvm.__all__)
         if inspect.isclass(value) and issubclass(value, BaseEstimator)
     }
-    assert public - {type(estimator) for estimator in ESTIMATORS} == {halosvm.PlattScaling}
+    assert public == {type(estimator) for estimator in ESTIMATORS} | {PlattScaling}

@@ -58,8 +58,9 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         - "sigmoid": a logistic curve for each class (Platt).
         - "isotonic": any rising curve; for a thousand examples or more.
         - "temperature": the softmax of the decision values over one number.
-    cv : int, splitter or iterable, default=5
-        Which examples are left out for the curve, as in scikit-learn.
+    cv : int, splitter or iterable, default=None
+        Which examples are left out for the curve, as in scikit-learn. None makes 5 parts, fewer
+        where a class has fewer examples, but no less than 2.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
     _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True
 
-    def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = 5) -> None:
+    def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = None) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
@@ -153,9 +154,10 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         """Return decision values and spreads of all examples, from fits that left them out."""
         if isinstance(estimator, FrozenEstimator):
             return self._scores(estimator, data)
-        cv = check_cv(self.cv, y, classifier=True)
-        folds = cv.get_n_splits(data, y) if hasattr(cv, "get_n_splits") else 0
         counts = np.bincount(codes)
+        parts = min(5, max(2, int(counts.min()))) if self.cv is None else self.cv
+        cv = check_cv(parts, y, classifier=True)
+        folds = cv.get_n_splits(data, y) if hasattr(cv, "get_n_splits") else 0
         if isinstance(self.cv, int | None) and counts.min() < folds:
             label = self.classes_[counts.argmin() : counts.argmin() + 1].tolist()[0]
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
@@ -155,3 +155,9 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
             self.offset_,
         )
         return values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        tags.target_tags.required = True
+        return tags

@@ -172,6 +172,22 @@ def test_pipelines_kernels_and_searches_are_calibrated():
     assert plain.score(X.mean, y) > 0.8
 
 
+@pytest.mark.parametrize(("smallest", "parts"), [(2, 2), (3, 3), (20, 5)])
+def test_there_are_five_parts_or_as_many_as_the_smallest_class_has_examples(smallest, parts):
+    X, y = examples(n=60)
+    rows = np.concatenate([np.flatnonzero(y == y[0])[:smallest], np.flatnonzero(y != y[0])])
+    found = UncertainCalibratedClassifier().fit(X[rows], y[rows])
+    told = UncertainCalibratedClassifier(cv=parts).fit(X[rows], y[rows])
+    np.testing.assert_array_equal(found.predict_proba(X), told.predict_proba(X))
+
+
+def test_a_class_of_one_example_is_too_small_for_two_parts():
+    X, y = examples(n=60)
+    rows = np.concatenate([np.flatnonzero(y == y[0])[:1], np.flatnonzero(y != y[0])])
+    with pytest.raises(ValueError, match="cv is 2, and class .* has only 1 examples"):
+        UncertainCalibratedClassifier().fit(X[rows], y[rows])
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
