@@ -113,7 +113,6 @@ _STORED = {"full": "full", "diagonal": "diagonal", "factors": "low_rank"}
 
 def _population(population: Any, sizes: Sizes, node: Node) -> None:
     population.n_components_ = sizes["components"]
-    population.with_errors_ = getattr(population, "with_errors_", True)  # of files without a word
     fields = node.fields((), None)["covariances"].fields(("kind",), None)
     fields["kind"].choice([_STORED[population.covariance]])
     if population.covariance == "factors" and "diagonal_values" not in fields:

@@ -416,7 +416,7 @@ class Covariances(arrays.Frozen):
         return self.inner, self.columns
 
     def among(self, columns: NDArray[np.intp], n_features: int) -> Covariances:
-        """Return these as covariances of some columns, ascending, among others that are certain."""
+        """Return these as covariances of some columns among certain ones (for the package)."""
         if self.certain:
             return self.zero(len(self), n_features)
         if len(columns) == n_features:

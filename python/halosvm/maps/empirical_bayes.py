@@ -274,8 +274,10 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         data = self._read(X, X_std, X_cov, reset=False)
         joined, alone = self.output != "mixture", self.output == "mean"
         if self.output == "auto":
-            with_errors = self.with_errors_ or has_errors(X, X_std, X_cov)
-            alone = not with_errors and not np.isnan(data.mean).any()
+            of_fit = getattr(
+                self, "with_errors_", True
+            )  # which older files and pickles do not tell
+            alone = not (of_fit or has_errors(X, X_std, X_cov) or np.isnan(data.mean).any())
         found = _core.true_value_posteriors(
             self._population(),
             data.core_view(),

@@ -184,7 +184,7 @@ def test_there_are_five_parts_or_as_many_as_the_smallest_class_has_examples(smal
 def test_a_class_of_one_example_is_too_small_for_two_parts():
     X, y = examples(n=60)
     rows = np.concatenate([np.flatnonzero(y == y[0])[:1], np.flatnonzero(y != y[0])])
-    with pytest.raises(ValueError, match="cv is 2, and class .* has only 1 examples"):
+    with pytest.raises(ValueError, match=r"cv is 2, and class .* has only 1 examples"):
         UncertainCalibratedClassifier().fit(X[rows], y[rows])
 
 
