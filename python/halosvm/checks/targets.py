@@ -65,7 +65,9 @@ def weight_of_each(sample_weight: Any, n_samples: int, *, is_part: bool = False)
         )
         weights = np.maximum(weights, 0.0)
     if not (is_part or weights.any()):
-        raise ValueError("sample_weight is zero for all examples; give one of them a weight")
+        raise ValueError(
+            "sample_weight is zero for all examples; give one of them a positive weight"
+        )
     return weights
 
 

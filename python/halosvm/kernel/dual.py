@@ -68,3 +68,28 @@ def relative_gap(
     objective = 0.5 * square + losses
     gap = objective + 0.5 * square - dual - 2.0 * tol * float(costs.sum())
     return gap / objective if objective > 0.0 else 0.0
+
+
+def largest_gap(
+    dual: DualSolver, pairs: Array, values: Array, codes: NDArray[Any], costs: Array
+) -> float:
+    """Return the largest relative gap among the machines of all pairs of classes.
+
+    Parameters
+    ----------
+    dual : DualSolver
+        After its fit to the classes `codes`.
+    pairs, values : ndarray of shape (n_pairs, n_support), (n_samples, n_pairs)
+        Coefficients and decision values of each machine, positive for the first class of the pair,
+        or of two classes for the second.
+    """
+    gaps = []
+    n_classes = len(dual.classes_)
+    for p, (i, j) in enumerate(zip(*np.triu_indices(n_classes, 1), strict=True)):
+        rows = (codes == i) | (codes == j)
+        signs = np.where(codes[rows] == (i if n_classes > 2 else j), 1.0, -1.0)
+        f = values[:, p]
+        square = float(pairs[p] @ (f[dual.support_] - dual.intercept_[p]))
+        bound = float(np.abs(pairs[p]).sum())
+        gaps.append(relative_gap(signs, f[rows], square, bound, costs[rows], dual.tol))
+    return max(gaps)

@@ -16,13 +16,7 @@ from halosvm.checks.estimator import GaussianClassifier
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.core.user_warning import warn_user
-from halosvm.kernel.dual import (
-    GAP_TO_TELL,
-    DualSolver,
-    iteration_limit,
-    relative_gap,
-    solve_dual,
-)
+from halosvm.kernel.dual import GAP_TO_TELL, DualSolver, iteration_limit, largest_gap, solve_dual
 from halosvm.kernel.expansions import KernelExpansion, expansion_values
 from halosvm.kernel.expected_kernel import ExpectedKernel, check_diagonal, check_kernel
 from halosvm.kernel.given_kernel import PrecomputedKernel, given_kernel
@@ -280,19 +274,10 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
                 "was reached; increase max_iter or tol, or standardise the features"
             )
             return
-        gaps = []
-        for p, (i, j) in enumerate(zip(*np.triu_indices(len(self.classes_), 1), strict=True)):
-            rows = (codes == i) | (codes == j)
-            positive = i if len(self.classes_) > 2 else j
-            signs = np.where(codes[rows] == positive, 1.0, -1.0)
-            coefficients, f = self._pairs[p], values[:, p]
-            square = float(coefficients @ (f[dual.support_] - self.intercept_[p]))
-            of_dual = float(np.abs(coefficients).sum())
-            own = self.C * costs[rows]
-            gaps.append(relative_gap(signs, f[rows], square, of_dual, own, self.tol))
-        if max(gaps) > GAP_TO_TELL:
+        gap = largest_gap(dual, self._pairs, values, codes, self.C * costs)
+        if gap > GAP_TO_TELL:
             warn_user(
-                f"the dual solver ended {max(gaps):.2g} of the objective above its bound, as the "
+                f"the dual solver ended {gap:.2g} of the objective above its bound, as the "
                 "kernels are large and differ by less than single precision tells; standardise the "
                 "features, or decrease gamma or coef0"
             )
