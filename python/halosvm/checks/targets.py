@@ -66,7 +66,7 @@ def weight_of_each(sample_weight: Any, n_samples: int, *, is_part: bool = False)
         weights = np.maximum(weights, 0.0)
     if not (is_part or weights.any()):
         raise ValueError(
-            "sample_weight is zero for all examples; give one of them a positive weight"
+            "sample_weight is zero for all examples; give at least one non-zero weight"
         )
     return weights
 
@@ -203,5 +203,5 @@ def _require_weight(
     if lost.size:
         raise ValueError(
             f"{argument} is 0 for all examples of class {classes.tolist()[lost[0]]!r}; leave them "
-            "out, or give one of them a positive weight"
+            "out, or give at least one non-zero weight"
         )

@@ -286,7 +286,7 @@ def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Su
     summary = summarise(rows.map(survey, settings, True), settings.fit_intercept)
     if not summary.weight:
         raise ValueError(
-            "sample_weight is zero for all examples; give one of them a positive weight"
+            "sample_weight is zero for all examples; give at least one non-zero weight"
         )
     return rows, summary, settings
 

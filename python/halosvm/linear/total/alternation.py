@@ -56,7 +56,8 @@ def alternate(problem: KernelProblem, start: Array, tol: float, max_iter: int) -
         other = replace(other, steps=best.steps + other.steps)
         if not other.objective < best.objective * (1.0 - tol):
             better = other if other.objective < best.objective else best
-            return replace(better, n_iter=other.n_iter, converged=other.solved)
+            solved = other.solved
+            return replace(better, n_iter=other.n_iter, solved=solved, converged=solved)
         best = other
     return best
 
