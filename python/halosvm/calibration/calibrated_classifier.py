@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from halosvm.calibration.curves import IsotonicCurve, Temperature
 from halosvm.calibration.expectations import mean_over, roots_of
 from halosvm.calibration.platt import PlattScaling
+from halosvm.calibration.scores import plain, scores
 from halosvm.checks.estimator import (
     ERRORS,
     GaussianClassifier,
@@ -52,8 +53,9 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
     ----------
     estimator : classifier, default=None
         With `decision_function`, and for uncertain examples `decision_std`; or a pipeline that ends
-        in one. None is ``UncertainSVC()``. A fitted one in `sklearn.frozen.FrozenEstimator` is
-        taken as it is, and all examples serve for the curve.
+        in one. Of one with `predict_proba` alone, such as a random forest, the probabilities are
+        calibrated, for certain examples. None is ``UncertainSVC()``. A fitted one in
+        `sklearn.frozen.FrozenEstimator` is taken as it is, and all examples serve for the curve.
     method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
         - "sigmoid": a logistic curve for each class (Platt).
         - "isotonic": any rising curve; for a thousand examples or more.
@@ -74,7 +76,10 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
     -----
     Probabilities of two classes are exact to 1e-4; those of more classes are means over 4,096
     evenly spread points, normalised point by point. Errors of different decision values go together
-    where the classifier has `coef_`; else they are taken as independent.
+    where the classifier has `coef_`; else they are taken as independent. A machine of pairs of
+    classes (`UncertainKernelSVC`, scikit-learn's `SVC`) is calibrated by its values of the classes,
+    as with ``decision_function_shape="ovr"``, whatever its own shape; of uncertain examples by the
+    means and covariances of these, with the errors of the pairs as independent.
 
     Examples
     --------
@@ -137,7 +142,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
                 _require_same_classes(estimator, self.classes_)
             else:
                 self.estimator_ = clone(estimator).fit(
-                    _plain(data), y, **_routed(estimator, weighted)
+                    plain(data), y, **_routed(estimator, weighted)
                 )
             decision, spread = self._left_out(estimator, data, y, codes, weighted)
             self._fit_curves(decision, spread, codes, weights)
@@ -171,7 +176,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
                 raise ValueError("cv leaves out all examples of a class; use a stratified splitter")
             rest = {name: each[train] for name, each in weighted.items()}
             model = clone(estimator)
-            model.fit(_plain(data[train]), y[train], **_routed(estimator, rest))
+            model.fit(plain(data[train]), y[train], **_routed(estimator, rest))
             values, spreads = self._scores(model, data[test])
             if decision is None or spread is None:
                 decision = np.full((len(y), *values.shape[1:]), np.nan)
@@ -254,27 +259,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         return labels
 
     def _scores(self, model: Any, data: Any) -> tuple[Array, Array]:
-        """Return decision values, and their standard deviations (n,) or covariances (n, k, k)."""
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-        if isinstance(model, Pipeline):
-            data = model[:-1].transform(_given(model[0], data)) if len(model) > 1 else data
-            model = model[-1]
-        decision = np.asarray(model.decision_function(_given(model, data)), dtype=np.float64)
-        if not _uncertain(data):
-            return decision, np.zeros(decision.shape + decision.shape[1:])
-        if not hasattr(model, "decision_std"):
-            raise TypeError(
-                f"{type(model).__name__} has no decision_std, so that it can be calibrated for "
-                "certain examples only; leave the errors out"
-            )
-        std = np.asarray(model.decision_std(data), dtype=np.float64)
-        if decision.ndim == 1:
-            return decision, std
-        coef = getattr(model, "coef_", None)
-        if coef is not None and isinstance(data, Gaussians):
-            return decision, data.covariances.mapped(np.asarray(coef, dtype=np.float64)).to_full()
-        return decision, std[:, :, np.newaxis] ** 2 * np.eye(decision.shape[1])
+        return scores(model, data, logits=self.method == "temperature")
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of the classifier within."""
@@ -289,26 +274,6 @@ def _require_same_classes(estimator: Any, classes: NDArray[Any]) -> None:
         raise ValueError(
             f"y has the classes {classes.tolist()}, the frozen estimator was fitted to {known}"
         )
-
-
-def _uncertain(data: Any) -> bool:
-    return not isinstance(data, np.ndarray) and not (
-        isinstance(data, Gaussians) and data.covariances.certain
-    )
-
-
-def _plain(data: Any) -> Any:
-    """Return the means of certain examples, which any classifier takes."""
-    return data.mean if isinstance(data, Gaussians) and not _uncertain(data) else data
-
-
-def _given(model: Any, data: Any) -> Any:
-    """Return what a fitted model is to see of examples.
-
-    Names and units are lost with the Gaussians, and missed by a model that knows them.
-    """
-    known = hasattr(model, "feature_names_in_") or hasattr(model, "feature_units_in_")
-    return data if known and isinstance(model, GaussianEstimator) else _plain(data)
 
 
 def _routed(estimator: Any, weighted: dict[str, Array]) -> dict[str, Array]:

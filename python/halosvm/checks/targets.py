@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+
+
+# scikit-learn before 1.9 does not ask whether all weights are 0, as those of a part may be.
+_ZEROS_PASS: dict[str, Any] = (
+    {"allow_all_zero_weights": True}
+    if "allow_all_zero_weights" in signature(_check_sample_weight).parameters
+    else {}
+)
 
 
 def read_labels(y: Any, n_samples: int) -> NDArray[Any]:
@@ -40,19 +49,26 @@ def read_weights(sample_weight: Any) -> Any:
     return weights if weights.ndim else float(weights)
 
 
-def weight_of_each(sample_weight: Any, n_samples: int) -> Array:
-    """Return one weight >= 0 for each example; negative ones leave it out, as in scikit-learn."""
+def weight_of_each(sample_weight: Any, n_samples: int, *, is_part: bool = False) -> Array:
+    """Return one weight >= 0 for each example; negative ones leave it out, as in scikit-learn.
+
+    Unless the examples are a part of more, some weight must be above 0.
+    """
     like = np.empty((n_samples, 1))
-    weights: Array = _check_sample_weight(sample_weight, like, dtype=np.float64)
+    weights: Array = _check_sample_weight(sample_weight, like, dtype=np.float64, **_ZEROS_PASS)
     bad = np.flatnonzero(weights < 0)
-    if not bad.size:
-        return weights
-    warn_user(
-        f"sample_weight row {bad[0]} is {weights[bad[0]]:g}; with a weight below 0 no objective is "
-        f"convex: {_rows(bad.size)} left out, as by a weight of 0",
-        UserWarning,
-    )
-    return np.maximum(weights, 0.0)
+    if bad.size:
+        warn_user(
+            f"sample_weight row {bad[0]} is {weights[bad[0]]:g}; with a weight below 0 no "
+            f"objective is convex: {_rows(bad.size)} left out, as by a weight of 0",
+            UserWarning,
+        )
+        weights = np.maximum(weights, 0.0)
+    if not (is_part or weights.any()):
+        raise ValueError(
+            "sample_weight is zero for all examples; give at least one non-zero weight"
+        )
+    return weights
 
 
 def _rows(count: int) -> str:
@@ -107,7 +123,9 @@ def weights_of_part(
     class_weight: Mapping[Any, float] | str | None,
 ) -> Array | None:
     """Return weights as `raw_weights` does for a part of the examples, where classes may lack."""
-    weights = None if sample_weight is None else weight_of_each(sample_weight, len(codes))
+    weights = (
+        None if sample_weight is None else weight_of_each(sample_weight, len(codes), is_part=True)
+    )
     if class_weight is None:
         return weights
     factors = class_factors(classes, np.ones(len(classes)), class_weight)[codes]
@@ -185,5 +203,5 @@ def _require_weight(
     if lost.size:
         raise ValueError(
             f"{argument} is 0 for all examples of class {classes.tolist()[lost[0]]!r}; leave them "
-            "out, or give one of them a positive weight"
+            "out, or give at least one non-zero weight"
         )

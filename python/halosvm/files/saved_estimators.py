@@ -243,7 +243,7 @@ _ENTRIES = (
     Saved(
         SafeSVC,
         {"coef_": _COEF, "intercept_": _INTERCEPT, "classes_": Classes()},
-        measures=("n_iter_", "std_", "validation_losses_"),
+        measures=("n_iter_", "objective_", "std_", "validation_losses_"),
         check=lambda machine: machine._check_parameters(),  # noqa: SLF001
         finish=_linear,
     ),

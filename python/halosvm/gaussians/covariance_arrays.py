@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = slice | NDArray[np.intp]
 
+CLEARLY_IN_RANGE = np.sqrt(reading.LARGEST)  # also for what is squared
+
 
 class Frozen:
     """An immutable holder of arrays; pickles what `_state` names and not the core's view of it."""
@@ -99,6 +101,23 @@ def correlated(std: FloatArray, correlation: FloatArray) -> NDArray[np.float64]:
     values = std[:, :, np.newaxis] * std[:, np.newaxis, :].astype(np.float64)
     values *= correlation
     return np.asarray(values)
+
+
+def largest(numbers: Any) -> float:
+    """Return the largest size in an array that may be sparse, NaN if one is."""
+    numbers = numbers.data if sparse.issparse(numbers) else numbers
+    return max(float(numbers.max(initial=0.0)), -float(numbers.min(initial=0.0)))
+
+
+def in_type(numbers: Any, dtype: np.dtype[Any]) -> Any:
+    """Return numbers, or None, in a type, or as they are if one would overflow or lose digits."""
+    if numbers is None or numbers.dtype == dtype:
+        return numbers
+    with np.errstate(over="ignore", under="ignore"):
+        kept = numbers.astype(dtype)
+    sizes, limits = np.abs(numbers.data if sparse.issparse(numbers) else numbers), np.finfo(dtype)
+    outside = (sizes > limits.max) | ((sizes < limits.tiny) & (sizes > 0.0))
+    return numbers if outside.any() else kept
 
 
 def inverse_of(inverse: FloatArray, argument: str) -> FloatArray:

@@ -485,13 +485,29 @@ class Covariances(arrays.Frozen):
         return self.replaced(kind=kind, values=values, offsets=offsets)
 
     def scaled(self, factors: NDArray[np.float64]) -> Covariances:
-        """Return the covariances of features times factors: (d,), or (n or 1, d or 1)."""
+        """Return the covariances of features times factors: (d,), or (n or 1, d or 1).
+
+        The type of the numbers is kept, by which is told what of them is rounding, where it holds
+        the results.
+        """
         factors = np.atleast_2d(factors)
         if self.inner is not None:
             own = factors if factors.shape[1] == 1 else factors[:, self.columns]
             return self.replaced(inner=self.inner.scaled(own))
         kind, values, added = kinds.storage_of(self).scaled(self, factors)
+        values, added = (arrays.in_type(each, self.dtype) for each in (values, added))
         return self.replaced(kind=kind, values=values, diagonal_values=added)
+
+    def require_in_range(self, argument: str) -> None:
+        """Raise unless the core takes the size of all numbers, which were made of valid ones.
+
+        `argument` names them in messages. Whether matrices are semi-definite is not asked again.
+        """
+        batch = self if self.inner is None else self.inner
+        for numbers in (batch.values, batch.diagonal_values):
+            # The check of the core also looks at eigenvalues, which takes long.
+            if numbers is not None and not arrays.largest(numbers) < arrays.CLEARLY_IN_RANGE:
+                self.core_view().check(argument)
 
     def mapped(self, A: LinearMap) -> Covariances:
         """Return ``A S A'`` of each S, as x -> A x makes it, in the smallest kind that holds it.

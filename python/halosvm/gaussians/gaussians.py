@@ -284,7 +284,7 @@ class Gaussians(arrays.Frozen):
             return self.replaced(covariances=Covariances.zero(*self.shape))
         with np.errstate(over="ignore", invalid="ignore"):  # the check says what is too large
             covariances = self.covariances.scaled(np.reshape(factors, (-1, 1)))
-        covariances.core_view().check(argument)
+        covariances.require_in_range(argument)
         return self.replaced(covariances=covariances)
 
     def truncate(self, p: float, *, mean: str = "keep", n_threads: int | None = None) -> Gaussians:

@@ -9,15 +9,14 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianClassifier
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
-from halosvm.core.abandonable import abandonable
 from halosvm.core.user_warning import warn_user
+from halosvm.kernel.dual import GAP_TO_TELL, DualSolver, iteration_limit, largest_gap, solve_dual
 from halosvm.kernel.expansions import KernelExpansion, expansion_values
 from halosvm.kernel.expected_kernel import ExpectedKernel, check_diagonal, check_kernel
 from halosvm.kernel.given_kernel import PrecomputedKernel, given_kernel
@@ -66,8 +65,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         weights, in predictions too.
     tol : float, default=1e-7
         Tolerance of the dual solver, at which weights equal repeated rows to seven digits.
-    max_iter : int, default=-1
-        Limit of its iterations; -1 is none.
+    max_iter : int or None, default=None
+        Limit of its iterations. None is a million and a hundred for each row; -1 is no limit.
     cache_size : float, default=200
         Size of its cache in MB.
     class_weight : dict, "balanced" or None, default=None
@@ -151,7 +150,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         level2: str | None = None,
         tau: float | str = "median",
         tol: float = 1e-7,
-        max_iter: int = -1,
+        max_iter: int | None = None,
         cache_size: float = 200,
         class_weight: Mapping[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
@@ -216,7 +215,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         Warns
         -----
         ConvergenceWarning
-            If the dual solver ends at `max_iter`, or if one class is predicted of all examples.
+            If the dual solver ends at `max_iter` or above the minimum, or if one class is predicted
+            of all examples.
         """
         with self._all_or_nothing():
             return self._fit(X, y, X_std, X_cov, sample_weight)
@@ -236,16 +236,15 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
             if given is None
             else (given, given.training_gram(data, used))
         )
-        dual = _DualSolver(
+        dual = solve_dual(
+            gram,
+            y,
+            costs,
             C=self.C,
-            kernel="precomputed",
             tol=self.tol,
-            max_iter=self.max_iter,
+            max_iter=iteration_limit(len(used)) if self.max_iter is None else self.max_iter,
             cache_size=self.cache_size,
         )
-        # Pairs of classes that have not begun, and columns that are not in the cache, are read from
-        # the matrix as it is: without numbers the solver finds nothing left to improve.
-        abandonable(lambda: dual.fit(gram, y, costs), lambda: gram.fill(np.nan))
         self.gamma_, self.tau_, self._kernel = kernel.gamma, kernel.tau, kernel
         self.classes_ = classes
         self.support_ = used[dual.support_]
@@ -256,12 +255,9 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         self.dual_coef_ = dual.dual_coef_
         self.intercept_ = dual.intercept_
         self.n_iter_ = int(dual.n_iter_.max())
-        if dual.fit_status_ == 1:
-            warn_user(
-                f"the dual solver ended at max_iter = {self.max_iter} before tol = {self.tol:g} "
-                "was reached; increase max_iter or tol, or standardise the features"
-            )
-        predicted = self._codes(gram[:, dual.support_] @ self._pairs.T + self.intercept_)
+        values = gram[:, dual.support_] @ self._pairs.T + self.intercept_
+        predicted = self._codes(values)
+        self._tell(dual, values, codes, np.ones(len(codes)) if costs is None else costs)
         if predicted.min() == predicted.max():
             warn_user(
                 f"only the class {classes.tolist()[predicted[0]]!r} is predicted of all training "
@@ -269,6 +265,22 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
                 "class_weight='balanced', or another C or gamma"
             )
         return self
+
+    def _tell(self, dual: DualSolver, values: Array, codes: NDArray[Any], costs: Array) -> None:
+        """Warn unless the machine of each pair of classes is at the minimum of its objective."""
+        if dual.fit_status_ == 1:
+            warn_user(
+                f"the dual solver ended at max_iter = {dual.max_iter} before tol = {self.tol:g} "
+                "was reached; increase max_iter or tol, or standardise the features"
+            )
+            return
+        gap = largest_gap(dual, self._pairs, values, codes, self.C * costs)
+        if gap > GAP_TO_TELL:
+            warn_user(
+                f"the dual solver ended {gap:.2g} of the objective above its bound, as the "
+                "kernels are large and differ by less than single precision tells; standardise the "
+                "features, or decrease gamma or coef0"
+            )
 
     def _expected_gram(self, data: Examples, weights: Array | None) -> tuple[ExpectedKernel, Array]:
         """Return a kernel that has a name, with all its parameters, and the Gram matrix."""
@@ -296,7 +308,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         require_number(self.C, "C", or_infinity=True)
         for name in ("tol", "cache_size"):
             require_number(getattr(self, name), name)
-        if isinstance(self.max_iter, bool) or self.max_iter != -1:
+        if isinstance(self.max_iter, bool) or self.max_iter not in (None, -1):
             require_count(self.max_iter, "max_iter")
         thread_count(self.n_threads)
         if given_kernel(self.kernel) is None:
@@ -386,10 +398,3 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-class _DualSolver(SVC):  # type: ignore[misc]
-    """`SVC` that leaves the warning to its caller, whose own caller it should name."""
-
-    def _warn_from_fit_status(self) -> None:
-        pass

@@ -28,9 +28,9 @@ class Descent(NamedTuple):
     Attributes
     ----------
     point : ndarray
-        The best point.
+        The point of the lowest loss of all that were tried.
     losses : ndarray of shape (n_iter + 1,)
-        The loss at the start and after each step.
+        The loss at the start and after each step; the last is that of the point.
     """
 
     point: Array
@@ -68,8 +68,21 @@ def descend_in_box(
     ConvergenceWarning
         If `max_iter` steps end before.
     """
-    tried = [(*evaluate(start), start) for start in starts]
-    loss, gradient, point = min(tried, key=lambda each: each[0])
+    best: tuple[float, Array] = (np.inf, np.empty(0))
+
+    def tried(point: Array) -> tuple[float, Array]:
+        nonlocal best
+        loss, gradient = evaluate(point)
+        if loss < best[0]:
+            best = loss, point
+        return loss, gradient
+
+    def end() -> Descent:
+        # A step that was too short for its loss, and was taken back, may have had the lowest.
+        return Descent(best[1], np.array([*losses[:-1], best[0]]))
+
+    first = [(*tried(start), start) for start in starts]
+    loss, gradient, point = min(first, key=lambda each: each[0])
     losses, length = [loss], 0.1 / max(float(np.abs(gradient).max()), 1e-300)
     while len(losses) <= max_iter:
         if verbose:
@@ -78,8 +91,8 @@ def descend_in_box(
             candidate = np.clip(point - length * gradient, 0.0, 1.0)
             step = candidate - point
             if np.abs(step).max() <= _SHORTEST:
-                return Descent(point, np.array(losses))
-            new_loss, new_gradient = evaluate(candidate)
+                return end()
+            new_loss, new_gradient = tried(candidate)
             if new_loss <= loss + 1e-4 * float(gradient @ step):
                 break
             length *= 0.5
@@ -88,9 +101,9 @@ def descend_in_box(
         point, loss, gradient = candidate, new_loss, new_gradient
         losses.append(loss)
         if gain <= tol * abs(loss):
-            return Descent(point, np.array(losses))
+            return end()
     warn_user(
         f"after {max_iter} steps the validation loss still falls, by {gain / abs(loss):.2g} of "
         f"itself in the last, above tol = {tol:g}; increase max_iter or tol"
     )
-    return Descent(point, np.array(losses))
+    return end()

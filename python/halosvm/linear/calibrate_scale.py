@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _STARTS = 9
 # Of the fits, whose errors the loss of the search must not show.
 _TOLERANCE = 1e-11
+_ENOUGH = 1e-6  # of them where rounding ends a fit
 
 
 class ScaleCalibration(NamedTuple):
@@ -111,8 +112,9 @@ def calibrate_scale(
     Warns
     -----
     ConvergenceWarning
-        If `max_iter` steps end before the loss comes to rest, and where the best model predicts
-        one class for all, so that its scale says nothing.
+        If `max_iter` steps end before the loss comes to rest, if the fit does not end at its
+        minimum, and where the best model predicts one class for all, so that its scale says
+        nothing.
 
     Notes
     -----
@@ -172,6 +174,12 @@ def calibrate_scale(
     starts = [np.array([share]) for share in np.linspace(0.0, 1.0, _STARTS)]
     found = descend_in_box(evaluate, starts, max_iter, tol, verbose=verbose)
     evaluate(found.point)
+    if not all((part.suboptimality <= _ENOUGH).all() for part in parts):
+        worst = max(float(part.suboptimality.max()) for part in parts)
+        warn_user(
+            f"the fit at the scale found is certain to {worst:.2g} of its objective alone, so that "
+            "the scale may be another than the best; standardise the features, or decrease C"
+        )
     if not any(part.coef.any() for part in parts):
         warn_user(
             "the best model on the validation data is w = 0, which predicts one class for all, so "
@@ -217,7 +225,7 @@ class _Part:
         self.judging_codes = judging_codes
         c = np.ones(len(judging)) if judging_weights is None else judging_weights
         self.judging_weights = c / c.sum()
-        self.coef = np.zeros((0, data.shape[1]))
+        self.coef, self.suboptimality = np.zeros((0, data.shape[1])), np.zeros(0)
 
     def centre(self, *, fit_intercept: bool) -> None:
         """Take the mean off all examples, where an intercept makes up for it."""
@@ -241,7 +249,7 @@ class _Part:
             warnings.simplefilter("ignore", ConvergenceWarning)
             # not from the last fit: the loss is to be a function of the scale alone
             found = fit_linear(scaled, classes, self.codes, self.weights, settings)
-        self.coef = found.coef
+        self.coef, self.suboptimality = found.coef, found.suboptimality
         loss = slope = 0.0
         for k, (w, b) in enumerate(zip(found.coef, found.intercept, strict=True)):
             positive = 1 if len(found.coef) == 1 else k
@@ -290,7 +298,7 @@ def scale_hypergradient(
         v = np.ravel(v) / unit
         by_w, by_b = bend(v[:-1], v[-1] * fit_intercept)
         # a shift for what data do not determine, as an intercept that no example bends
-        return np.append(by_w, by_b if fit_intercept else v[-1]) / unit + 1e-12 * v * unit
+        return np.append(by_w, by_b if fit_intercept else v[-1]) / unit + 1e-12 * v
 
     operator = LinearOperator((len(push),) * 2, product)
     u, _ = cg(operator, push / unit, rtol=1e-10, maxiter=20 * len(push))

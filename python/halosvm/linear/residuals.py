@@ -63,10 +63,10 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, values: Array, weights: Array, unit: float | None) -> Self:
-        """Return median and mean absolute deviation of the values that have a weight."""
-        values = values[weights > 0]
-        centre = float(np.median(values))
-        return cls.of_moments(centre, float(np.abs(values - centre).mean()), unit)
+        """Return weighted median and mean absolute deviation of the values."""
+        centre = _median(values, weights)
+        width = float(np.average(np.abs(values - centre), weights=weights))
+        return cls.of_moments(centre, width, unit)
 
     @classmethod
     def of_moments(cls, centre: float, width: float, unit: float | None) -> Self:
@@ -75,6 +75,16 @@ class Scale(NamedTuple):
             widths = (width, abs(centre))
             unit = next((one for one in widths if 0 < one < np.inf), 1.0)
         return cls(centre, unit)
+
+
+def _median(values: Array, weights: Array) -> float:
+    """Return the median of values, each counted as often as its weight says."""
+    order = np.argsort(values)
+    above = np.cumsum(weights[order])
+    above -= 0.5 * above[-1]
+    rounding = 1e-12 * above[-1]
+    first, last = np.argmax(above >= -rounding), np.argmax(above > rounding)
+    return float(0.5 * (values[order[first]] + values[order[last]]))
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from halosvm.checks import reading
 from halosvm.checks.estimator import ERRORS, GaussianClassifier
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.checks.targets import encode_labels, raw_weights
+from halosvm.core.user_warning import warn_user
 from halosvm.linear import validation
 from halosvm.linear.box_descent import descend_in_box
 from halosvm.linear.linear_model import LinearModel
-from halosvm.linear.smoothed_robust import SmoothedRobust, _fit_lower, smoothed_hinge
+from halosvm.linear.smoothed_robust import SmoothedRobust, fit_robust, smoothed_hinge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +84,10 @@ class SafeSVC(GaussianClassifier, LinearModel):
         The sizes, in the units of the features.
     validation_losses_ : ndarray of shape (n_steps + 1,)
         Mean hinge loss on the validation data at the start and after each step; it never increases.
+        The last is that of `std_`, the lowest of all that were tried; where the validation data are
+        given it is that of the model itself.
+    objective_ : float
+        The objective of the model, with rounded-off kinks.
     coef_ : ndarray of shape (1, n_features)
         w, in the units of 1 / feature.
     intercept_ : ndarray of shape (1,)
@@ -181,7 +186,8 @@ class SafeSVC(GaussianClassifier, LinearModel):
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` steps end before the validation loss comes to rest.
+            If `max_iter` steps end before the validation loss comes to rest, or if a fit for given
+            sizes does not end at its minimum.
         """
         with self._all_or_nothing(), threadpool_limits(self.n_threads, "blas"):
             return self._fit(X, y, sample_weight)
@@ -222,8 +228,19 @@ class SafeSVC(GaussianClassifier, LinearModel):
         self.std_ = np.sqrt(variances)
         self.validation_losses_ = found.losses
         self.n_iter_ = len(found.losses) - 1
-        whole = training.problem(self.C, q, fit_intercept=self.fit_intercept)
-        coef, intercept = whole.model(_fit_lower(whole, variances))
+        if validation.is_given(self.validation):
+            (problem, _, _), (fit, objective) = search.parts[0], search.best_fits[0]
+        else:
+            problem = training.problem(self.C, q, fit_intercept=self.fit_intercept)
+            fit, objective, converged = fit_robust(problem, variances)
+            search.converged &= converged
+        if not search.converged:
+            warn_user(
+                "rounding keeps a fit for given sizes of the errors from its minimum, so that the "
+                "sizes may be others than the best; standardise the features, or decrease C"
+            )
+        coef, intercept = problem.model(fit)
+        self.objective_ = objective * self.C * float(training.weights.sum())
         self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept])
         return self
 
@@ -337,7 +354,10 @@ class _SizeSearch:
             problem = fitted.problem(C, q, fit_intercept=fit_intercept)
             sides = judging.y[:, np.newaxis] * problem.rows(judging.X, fit_intercept=fit_intercept)
             self.parts.append((problem, sides, judging.weights / judging.weights.sum()))
+        # where each fit begins; the fits of the least loss, each with its J
         self.points: list[Array | None] = [None] * len(self.parts)
+        self.converged, self.least = True, np.inf
+        self.best_fits: list[tuple[Array, float]] = []
 
     def variances(self, point: Array) -> Array:
         """Return the variances of a point of the unit box."""
@@ -353,9 +373,14 @@ class _SizeSearch:
     def loss_and_gradient(self, point: Array) -> tuple[float, Array]:
         """Return the mean over the parts of the validation loss, and its gradient."""
         variances, loss, gradient = self.variances(point), 0.0, np.zeros_like(point)
+        fits = []
         for i, (problem, sides, weights) in enumerate(self.parts):
-            fit = self.points[i] = _fit_lower(problem, variances, self.points[i])
+            fit, objective, converged = fit_robust(problem, variances, self.points[i])
+            self.points[i], self.converged = fit, self.converged and converged
+            fits.append((fit, objective))
             psi, slope, _ = smoothed_hinge(1.0 - sides @ fit)
             loss += float(weights @ psi)
             gradient += problem.hypergradient(fit, variances, -(weights * slope) @ sides)
+        if loss < self.least:
+            self.least, self.best_fits = loss, fits
         return loss / len(self.parts), np.asarray(gradient * self.width / len(self.parts))

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 FLOOR = 0.05
 BEND = 0.01
 
+# Shares of J: what Newton's steps must promise to end, and what is enough of it where rounding ends
+# them; a gain that is none; a gain of one step from which on it is worth while to ask.
+_PROMISED, _ENOUGH, _ROUNDING, _NEAR = 1e-20, 1e-8, 1e-15, 1e-4
+_RESTS = 3  # so many steps in a row without a gain end the search
+
 
 def smoothed_hinge(m: Array) -> tuple[Array, Array, Array]:
     """Return E max(0, m + FLOOR Z) and its first two derivatives."""
@@ -107,10 +112,8 @@ class SmoothedRobust:
         By the implicit function theorem it is -M'H^-1 push at the minimiser of J, with the second
         derivatives H in the point and M in point and variances; CG on products with H.
         """
-        d, product = len(self.unit), self.hessian(point, variances)
-        # where data do not determine an intercept, H is singular
-        operator = LinearOperator((len(point),) * 2, lambda v: product(v) + 1e-10 * np.ravel(v))
-        u, _ = cg(operator, push, rtol=1e-10, maxiter=20 * len(point))
+        d = len(self.unit)
+        u = self.solve(point, variances, push, 1e-10)
         r, slope, (_, t, share) = self._spread(point, variances)
         _, first, second = smoothed_hinge(1.0 - self.sides @ point + r)
         along = float(self.weights * second @ (slope @ u - self.sides @ u))
@@ -119,6 +122,18 @@ class SmoothedRobust:
         mixed -= (self.q - 1.0) / r * by_variance * (slope @ u)
         total = float(self.weights @ first)
         return np.asarray(-(by_variance * along + total * mixed) / self.unit**2)
+
+    def solve(self, point: Array, variances: Array, right: Array, rtol: float) -> Array:
+        """Return H^-1 times a vector by CG on products with the Hessian, which ends at rounding."""
+        product = self.hessian(point, variances)
+        bend = product(np.eye(len(point))[-1])[-1]
+        shift = np.where(self.ridge > 0.0, 0.0, 1e-10 * bend if bend > 0.0 else 1.0)
+        # where data do not determine an intercept, H is singular
+        operator = LinearOperator(
+            (len(point),) * 2, lambda v: product(v) + shift * np.ravel(v), dtype=np.float64
+        )
+        found, _ = cg(operator, right, rtol=rtol, maxiter=20 * len(point))
+        return np.asarray(found)
 
     def _spread(
         self, point: Array, variances: Array
@@ -142,23 +157,59 @@ class SmoothedRobust:
         return r, t * own * point, (t * own * (1.0 + (self.q - 2.0) * share), t, share)
 
 
-def _fit_lower(problem: SmoothedRobust, variances: Array, start: Array | None = None) -> Array:
-    """Return the point that minimises J, by Newton's method with CG in a trust region."""
+class _Newton:
+    """Tells when steps of Newton's method have reached the minimum of J, whatever its size.
+
+    The decrement g'H^-1 g is twice what a quadratic model promises still, so that its share of J
+    depends on the units of neither features nor losses, as the length of the gradient does.
+    """
+
+    def __init__(self, problem: SmoothedRobust, variances: Array) -> None:
+        self.problem, self.variances = problem, variances
+        self.value, self.resting = np.inf, 0
+        self._at: tuple[Array, Callable[[Array], Array]] | None = None
+
+    def product(self, point: Array, v: Array, _: Array) -> Array:
+        """Return the Hessian at a point times v."""
+        if self._at is None or not np.array_equal(point, self._at[0]):
+            self._at = point.copy(), self.problem.hessian(point, self.variances)
+        return self._at[1](v)
+
+    def promise(self, point: Array, value: float) -> float:
+        """Return the decrement as a share of J."""
+        gradient = self.problem.value_and_gradient(point, self.variances)[1]
+        step = self.problem.solve(point, self.variances, gradient, 0.1)
+        return float(gradient @ step) / value
+
+    def __call__(self, intermediate_result: Any) -> None:
+        """Stop where the model promises nothing, or rounding keeps J from falling further."""
+        before, self.value = self.value, intermediate_result.fun
+        gain = (before - self.value) / self.value
+        self.resting = self.resting + 1 if gain < _ROUNDING else 0
+        if gain < _NEAR:
+            promised = self.promise(intermediate_result.x, self.value)
+            if promised <= (_ENOUGH if self.resting >= _RESTS else _PROMISED):
+                raise StopIteration
+
+
+def fit_robust(
+    problem: SmoothedRobust, variances: Array, start: Array | None = None
+) -> tuple[Array, float, bool]:
+    """Return the point that minimises J, J, and whether it is the minimum to 1e-8 of itself.
+
+    By Newton's method with CG in a trust region.
+    """
     begin = np.zeros(problem.sides.shape[1]) if start is None else start
-    at: list[Any] = [None, None]  # the last point, and the products with its Hessian
-
-    def product(point: Array, v: Array, of: Array) -> Array:
-        if not np.array_equal(point, at[0]):
-            at[:] = point.copy(), problem.hessian(point, of)
-        return np.asarray(at[1](v))
-
+    newton = _Newton(problem, variances)
     found = minimize(
         problem.value_and_gradient,
         begin,
         (variances,),
         jac=True,
-        hessp=product,
+        hessp=newton.product,
         method="trust-ncg",
-        options={"gtol": 1e-10, "maxiter": 500},
+        callback=newton,
+        options={"gtol": 0.0, "maxiter": 500, "max_trust_radius": 1e10},
     )
-    return np.asarray(found.x)
+    point, value = np.asarray(found.x), float(found.fun)
+    return point, value, newton.promise(point, value) <= _ENOUGH

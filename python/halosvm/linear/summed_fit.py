@@ -285,7 +285,9 @@ def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Su
     rows = source.then(Reader.of(estimator, values=True, n_threads=settings.n_threads))
     summary = summarise(rows.map(survey, settings, True), settings.fit_intercept)
     if not summary.weight:
-        raise ValueError("sample_weight is zero for all examples; give one of them a weight")
+        raise ValueError(
+            "sample_weight is zero for all examples; give at least one non-zero weight"
+        )
     return rows, summary, settings
 
 

@@ -92,7 +92,11 @@ class Reader:
             require_finite(y, "y")
         else:
             y = read_labels(y, len(data)) if len(data) else np.asarray(y)
-        weights = None if sample_weight is None else weight_of_each(sample_weight, len(data))
+        weights = (
+            None
+            if sample_weight is None
+            else weight_of_each(sample_weight, len(data), is_part=True)
+        )
         if len(data):
             if self.subspace is not None:
                 p, mean = float(self.subspace), self.subspace_mean

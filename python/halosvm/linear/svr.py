@@ -224,8 +224,6 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         data = with_sizes(data, X, self.error_scale)
         values = as_float_array(y, "y", len(data)).astype(np.float64)
         require_finite(values, "y")
-        if sample_weight is not None and not np.any(sample_weight):
-            raise ValueError("sample_weight is zero for all examples; give one of them a weight")
         weights = weight_of_each(sample_weight, len(data))
         scale = Scale.of(values, weights, self.delta if self.loss == "huber" else None)
         shift = scale.centre if self.fit_intercept else 0.0
@@ -273,7 +271,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             data = with_sizes(data, X, self.error_scale)
             values = as_float_array(y, "y", len(data)).astype(np.float64)
             require_finite(values, "y")
-            weights = weight_of_each(sample_weight, len(data))
+            weights = weight_of_each(sample_weight, len(data), is_part=True)
             noise = variances_of(y_std, len(data), 1.0)
             halves = self._halves(Scale(0.0, 1.0), 0.0)(values, weights, noise)
             stream = self.__dict__.get("_stream")

@@ -10,11 +10,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from halosvm.checks.reading import LARGEST, require_in_range
+from halosvm.checks.reading import require_in_range
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
-
-
-_CLEARLY_IN_RANGE = np.sqrt(LARGEST)  # also for what is squared
 
 
 class _FitThenTransform:
@@ -101,18 +97,8 @@ def refuse_mixtures(X: Any) -> None:
 def require_representable(X: Gaussians, argument: str) -> Gaussians:
     """Return Gaussians after a check that their numbers are in the range that the core takes."""
     require_in_range(X.mean, argument)
-    covariances = X.covariances if X.covariances.inner is None else X.covariances.inner
-    for numbers in (covariances.values, covariances.diagonal_values):
-        # The check of the core also looks at eigenvalues, which takes long.
-        if numbers is not None and not _largest(numbers) < _CLEARLY_IN_RANGE:
-            X.covariances.core_view().check(f"the errors of {argument}")
+    X.covariances.require_in_range(f"the errors of {argument}")
     return X
-
-
-def _largest(numbers: Any) -> float:
-    """Return the largest size, NaN if one is."""
-    numbers = numbers.data if issparse(numbers) else numbers
-    return max(float(numbers.max(initial=0.0)), -float(numbers.min(initial=0.0)))
 
 
 def in_type_of(values: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,6 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianEstimator, read_example_weights
-from halosvm.checks.reading import frozen_csr
 from halosvm.core.user_warning import warn_user
 from halosvm.gaussians.centring import centred, column_spreads
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
@@ -170,7 +169,9 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
     def _measure(self, data: Gaussians, weights: Array) -> tuple[Array, Array]:
         """Return means and scales as `variance` says, whatever is used of them."""
         if data.is_sparse:
-            means, variances = mean_variance_axis(sparse.csr_matrix(data.mean), 0, weights=weights)
+            # sums in the type of the weights, which are float64
+            rows = sparse.csr_matrix(data.mean, dtype=weights.dtype)
+            means, variances = mean_variance_axis(rows, 0, weights=weights)
             if self.variance == "total":
                 variances = variances + _mean_variances(data.covariances, weights)
             return means, np.where(variances > 0, np.sqrt(variances), 1.0)
@@ -251,7 +252,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
                 means = in_type_of((data.mean - self.mean_) / self.scale_, data.mean)
         units = None if self.with_std else data.feature_units
         scaled = self._mapped(data, means, 1.0 / self.scale_, units, "X, scaled,")
-        return scaled if has_errors(X, X_std, X_cov) else scaled.mean
+        return scaled if has_errors(X, X_std, X_cov) else means
 
     def inverse_transform(
         self,
@@ -287,7 +288,7 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
                 means = in_type_of(data.mean * self.scale_ + self.mean_, data.mean)
         units = getattr(self, "feature_units_in_", None)
         original = self._mapped(data, means, self.scale_, units, "X, in its former units,")
-        return original if has_errors(X, X_std, X_cov) else original.mean
+        return original if has_errors(X, X_std, X_cov) else means
 
     def _mapped(
         self, data: Gaussians, means: Any, factors: Array, units: Any, argument: str
@@ -312,8 +313,10 @@ class UncertainStandardScaler(OneToOneFeatureMixin, GaussiansOut, GaussianEstima
 
 
 def _columns_divided(rows: Any, scales: Array) -> Any:
-    """Return a csr_array with each column divided by a number."""
-    return frozen_csr(rows, in_type_of(rows.data / scales[rows.indices], rows.data))
+    """Return a csr_array with each column divided by a number, which shares no memory."""
+    divided = rows.copy()
+    divided.data = in_type_of(rows.data / scales[rows.indices], rows.data)
+    return divided
 
 
 def _mean_variances(covariances: Covariances, weights: Array) -> Array:

@@ -7,11 +7,19 @@ from scipy.special import expit
 from scipy.stats import wilcoxon
 from sklearn import config_context
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    BaggingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
+from sklearn.utils.multiclass import _ovr_decision_function
 
 from halosvm import (
     Gaussians,
@@ -21,6 +29,7 @@ from halosvm import (
     UncertainStandardScaler,
     UncertainSVC,
 )
+from halosvm.calibration.scores import scores
 
 METHODS = ("sigmoid", "isotonic", "temperature")
 
@@ -231,3 +240,88 @@ def test_weights_reach_the_steps_of_a_pipeline_that_ask_for_them():
     plain = make_pipeline(UncertainStandardScaler(), UncertainSVC(tol=1e-10))
     expected = UncertainCalibratedClassifier(plain).fit(X, y, sample_weight=weights)
     np.testing.assert_array_equal(routed.predict_proba(X), expected.predict_proba(X))
+
+
+def clusters(n_classes, n=200, spread=0.5):
+    """Return points of classes that lie apart, in which no machine errs."""
+    rng = np.random.default_rng(4)
+    y = np.arange(n) % n_classes
+    angle = 2 * np.pi * y / n_classes
+    return 5 * np.column_stack([np.cos(angle), np.sin(angle)]) + spread * rng.normal(size=(n, 2)), y
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda svc: svc,
+        FrozenEstimator,
+        lambda svc: make_pipeline(UncertainStandardScaler(), svc),
+        lambda svc: GridSearchCV(svc, {"C": [1.0]}, cv=2),
+        lambda svc: BaggingClassifier(svc, 3, random_state=0),
+        lambda svc: StackingClassifier([("a", svc), ("b", LinearDiscriminantAnalysis())], svc),
+    ],
+    ids=["alone", "frozen", "pipeline", "search", "bagging", "stacking"],
+)
+@pytest.mark.parametrize("machine", [SVC, UncertainKernelSVC])
+def test_calibration_does_not_depend_on_the_shape_of_the_decision_values(
+    machine, wrapped, n_classes, method
+):
+    X, y = clusters(n_classes)
+    p = []
+    for shape in ("ovo", "ovr"):
+        clf = wrapped(machine(decision_function_shape=shape))
+        if isinstance(clf, StackingClassifier):
+            clf.set_params(a__decision_function_shape="ovo")  # its features
+        if isinstance(clf, FrozenEstimator):
+            clf.estimator.fit(X, y)
+        p.append(UncertainCalibratedClassifier(clf, method=method, cv=3).fit(X, y).predict_proba(X))
+    np.testing.assert_array_equal(p[0], p[1])
+    assert (p[0].argmax(axis=1) == y).all()
+
+
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_errors_of_machines_of_pairs_reach_the_values_of_the_classes(n_classes):
+    """Against draws of the decision values of the pairs."""
+    X, y = clusters(n_classes, 60)
+    G = Gaussians(X, std=np.random.default_rng(5).uniform(0.0, 3.0, X.shape))
+    machine = UncertainKernelSVC().fit(G, y)
+    mean, covariance = scores(machine, G, logits=False)
+    machine.set_params(decision_function_shape="ovo")
+    pairs, std = machine.decision_function(G), machine.decision_std(G)
+    draws = pairs + std * np.random.default_rng(6).normal(size=(20_000, *pairs.shape))
+    values = np.array([_ovr_decision_function(f < 0, -f, n_classes) for f in draws])
+    np.testing.assert_allclose(mean, values.mean(axis=0), atol=0.05)
+    for row in range(0, 60, 7):
+        np.testing.assert_allclose(covariance[row], np.cov(values[:, row].T), atol=0.05)
+    for shape in ("ovo", "ovr"):
+        clf = UncertainCalibratedClassifier(UncertainKernelSVC(decision_function_shape=shape))
+        assert clf.fit(G, y).score(G, y) > 0.9
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_calibrated_where_there_are_no_decision_values(method, n_classes):
+    X, y = clusters(n_classes, spread=4.0)
+    forest = RandomForestClassifier(20, random_state=0)
+    ours = UncertainCalibratedClassifier(forest, method=method, cv=3).fit(X, y)
+    theirs = CalibratedClassifierCV(forest, method=method, cv=3, ensemble=False).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+    with pytest.raises(TypeError, match="RandomForestClassifier has no decision_std, so that it"):
+        ours.set_params(estimator=FrozenEstimator(forest.fit(X, y))).fit(
+            X, y, X_std=np.ones(len(X))
+        )
+
+
+class _OfPairs(SVC):
+    """Pairs of classes, and no parameter that says so."""
+
+    def decision_function(self, X):
+        return np.tile(super().decision_function(X), 2)
+
+
+def test_decision_values_that_are_not_one_a_class_are_refused():
+    X, y = clusters(3)
+    with pytest.raises(ValueError, match="_OfPairs has 6 columns for 3 classes; calibration needs"):
+        UncertainCalibratedClassifier(_OfPairs()).fit(X, y)
+    with pytest.raises(TypeError, match="has neither decision_function nor predict_proba"):
+        UncertainCalibratedClassifier(VotingClassifier([("svc", SVC())])).fit(X, y)

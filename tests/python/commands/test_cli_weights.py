@@ -126,6 +126,24 @@ def test_weights_count_in_cross_validation(tmp_path, capsys, weighted):
     assert max(map(float, told[2:])) < 80
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_what_weights_are_counted_in_changes_nothing_of_the_search(tmp_path, capsys, task):
+    found = []
+    for unit in (1.0, 1e-6, 1e6):
+        table = [[*r[:-1], repr(unit * (k % 3))] for k, r in enumerate(rows())]
+        path = write(tmp_path / "t.csv", table)
+        model = tmp_path / "m.json"
+        options = (*TASKS[task], "--weight", "w", "--output", model)
+        status, out, err = run(capsys, "train", path, *options)
+        assert status == 0, err
+        score = summary(out)["accuracy" if task == "classification" else "R^2"].split(" by ")[0]
+        found.append((score, load_model(model).C * unit, predictions(capsys, model, path)))
+    for score, C, values in found[1:]:
+        assert score == found[0][0]
+        assert pytest.approx(found[0][1], rel=1e-9) == C
+        np.testing.assert_allclose(values, found[0][2], rtol=1e-3, atol=1e-4)
+
+
 def test_weight_of_two_is_a_row_twice_in_evaluation(tmp_path, capsys, weighted, repeated):
     for task in ("classification", "regression"):
         model = tmp_path / f"{task}.json"

@@ -309,6 +309,19 @@ def test_an_early_end_warns(make_gaussians):
     assert clone(UncertainKernelSVC(max_iter=2)).max_iter == 2
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("offset", [10, 100])
+def test_fit_of_kernels_too_large_for_the_solver_ends_and_says_so(offset, n_classes):
+    """Cubes of data around 100 are 1e12, and differ by less than single precision tells."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % n_classes
+    X = offset + rng.normal(size=(60, 3)) + y[:, np.newaxis]
+    with pytest.warns(ConvergenceWarning, match="^the dual solver ended .*standardise the feature"):
+        model = UncertainKernelSVC(kernel="poly").fit(X, y, X_std=np.full(60, 0.2))
+    assert model.n_iter_ <= 1_000_000 + 100 * 60
+    UncertainKernelSVC(kernel="poly", max_iter=-1).fit(X - offset, y, X_std=np.full(60, 0.2))
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -265,3 +265,15 @@ def test_a_search_that_is_cut_short_warns():
         calibrate_scale(
             mean, y, X_std=std, validation=judging, max_iter=1, bounds=(1e-4, 1e5), tol=1e-12
         )
+
+
+@pytest.mark.parametrize("log_size", [-20, 20])
+def test_the_scale_does_not_depend_on_the_unit_of_the_features(log_size):
+    mean, std, y, (judging, labels) = make_data(1, n=100, m=1000)
+    size = 2.0**log_size
+    one = calibrate_scale(mean, y, X_std=std, validation=(judging, labels))
+    other = calibrate_scale(
+        mean * size, y, X_std=std * size, validation=(judging * size, labels), C=size**-2
+    )
+    np.testing.assert_allclose(other.scale, one.scale, rtol=1e-6)
+    assert len(other.validation_losses) == len(one.validation_losses)

@@ -7,7 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from halosvm import Covariances, Gaussians, UncertainSVC, _core, load_model, save_model
+from halosvm import (
+    Covariances,
+    Gaussians,
+    TotalSVC,
+    UncertainSVC,
+    _core,
+    load_model,
+    save_model,
+)
 
 LOSSES = _core.loss_names()
 WITH_RADIUS = [loss for loss in LOSSES if _core.loss_traits(loss)["has_radius"]]
@@ -39,6 +47,43 @@ def test_factors_of_one_copy_nothing_and_factors_of_zero_leave_certain_points(ma
         assert X.with_spreads_times(one, "X") is X
     for zero in (np.array(0.0), np.zeros(60)):
         assert X.with_spreads_times(zero, "X").covariances.certain
+
+
+def single_precision_matrices(seed=0, n=40, d=6, rank=2):
+    """Return matrices of small rank: rounding in float32 makes eigenvalues of -1e-7."""
+    rng = np.random.default_rng(seed)
+    R = 0.3 * rng.normal(size=(n, d, rank))
+    S = (R @ R.transpose(0, 2, 1)).astype(np.float32)
+    smallest = np.linalg.eigvalsh(S.astype(np.float64))[:, 0]
+    assert (smallest < -1e-8 * S.max(axis=(1, 2))).any()
+    y = np.arange(n) % 2
+    return Gaussians(rng.normal(size=(n, d)) + y[:, np.newaxis], cov=S), y
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_matrices_of_single_precision_stay_valid_when_multiplied(seed):
+    X, y = single_precision_matrices(seed)
+    found = fitted(X, y, error_scale=0.7)
+    expected = fitted(Gaussians(X.mean, cov=X.covariances.values * np.float32(0.49)), y)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-4, atol=1e-5)
+    fitted(X, y, "worst_case", radius=0.3)
+    fitted(X, y, "worst_case", radii=np.linspace(0.1, 3.0, 40))
+    TotalSVC(kernel="rbf", radius=0.3).fit(X, y)
+    both = Gaussians.concatenate([X, Gaussians(X.mean, cov=np.tile(np.eye(6), (40, 1, 1)))])
+    assert both.covariances.dtype == np.float64
+    fitted(both, np.tile(y, 2), error_scale=0.7)
+
+
+def test_the_type_of_the_numbers_is_kept_where_it_holds_them(make_gaussians, kind, dtype):
+    X, _ = make_gaussians(kind, dtype=dtype)
+    found = X.with_spreads_times(np.array(0.7), "X")
+    assert found.covariances.dtype == X.covariances.dtype
+    X, _ = single_precision_matrices()
+    kept = X.with_spreads_times(np.array(0.7), "X").covariances.truncate(1.0)
+    np.testing.assert_array_equal(kept.offsets, X.covariances.truncate(1.0).offsets)
+    wide = X.with_spreads_times(np.array(1e25), "X").covariances
+    assert wide.dtype == np.float64
+    np.testing.assert_allclose(wide.values, X.covariances.to_full() * 1e50, rtol=1e-12)
 
 
 def test_products_that_are_too_large_are_refused_with_their_row():

@@ -237,6 +237,32 @@ def test_class_weights_multiply_the_weights_of_examples(data):
     np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_a_call_whose_weights_are_all_0_changes_no_bit_and_reads_its_examples(data, n_classes):
+    X, y = data
+    values = X.mean[:, 0] if n_classes == 0 else np.arange(len(y)) % n_classes
+    options = {"classes": np.arange(n_classes)} if n_classes else {}
+    none = {"sample_weight": np.zeros(len(y))} | options
+    plain = UncertainSVC() if n_classes else UncertainSVR()
+
+    def same(one, other):
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        np.testing.assert_array_equal(one.intercept_, other.intercept_)
+
+    walk, other = clone(plain).partial_fit(X, values, **none), clone(plain)
+    assert not walk.coef_.any()
+    assert walk.predict(X).shape == y.shape
+    for _ in range(2):
+        same(walk.partial_fit(X, values, **options), other.partial_fit(X, values, **options))
+        same(walk.partial_fit(X, values, **none), other)
+    with pytest.raises(ValueError, match="X has 1 features"):
+        walk.partial_fit(X.mean[:, :1], values, **none)
+    with pytest.raises(ValueError, match=r"^y has (shape|\d+ values)"):
+        walk.partial_fit(X, values[1:], **none)
+    with pytest.raises(ValueError, match="sample_weight is zero for all examples"):
+        clone(plain).fit(X, values, sample_weight=np.zeros(len(y)))
+
+
 def test_a_call_that_fails_leaves_the_walk_as_it_was(data):
     X, y = data
     clf = UncertainSVC().partial_fit(X[:100], y[:100], [-1, 1])

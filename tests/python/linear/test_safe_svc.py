@@ -18,7 +18,7 @@ from halosvm.linear.smoothed_robust import (
     BEND,
     FLOOR,
     SmoothedRobust,
-    _fit_lower,
+    fit_robust,
     smoothed_hinge,
 )
 
@@ -127,13 +127,39 @@ def test_the_smoothed_objective_lies_above_the_robust_one_by_the_floors_at_most(
 @QS
 def test_the_fit_is_the_minimum_that_bfgs_finds(q):
     problem, variances, _ = lower_level(q)
-    point = _fit_lower(problem, variances)
+    point = fit_robust(problem, variances)[0]
     value, gradient = problem.value_and_gradient(point, variances)
     assert np.abs(gradient).max() < 1e-7
     other = optimize.minimize(
         problem.value_and_gradient, np.ones(5), (variances,), jac=True, method="BFGS"
     )
     np.testing.assert_allclose(value, other.fun, rtol=1e-8)
+
+
+@QS
+@pytest.mark.parametrize("log_size", [-10, 0, 7, 14])
+@pytest.mark.parametrize("gap", [0.6, 3.0])
+@pytest.mark.parametrize("std", [0.0, 0.1])
+def test_no_method_gets_below_the_fit_whatever_the_size_of_features_and_objective(
+    q, log_size, gap, std
+):
+    """J of classes that lie apart is as small as 1e-12 where features are large."""
+    X, y = make_data(100, 5, gap=gap)
+    problem = SmoothedRobust(
+        X * 2.0**log_size, 2.0 * y - 1, np.full(100, 0.01), 0.01, q, fit_intercept=True
+    )
+    variances = np.full(5, (std * 2.0**log_size) ** 2)
+    point, value, converged = fit_robust(problem, variances)
+    assert converged
+    assert value == problem.value_and_gradient(point, variances)[0]
+
+    def share(at):
+        J, gradient = problem.value_and_gradient(at, variances)
+        return J / value, gradient / value
+
+    for start in (point, 0.9 * point):
+        other = optimize.minimize(share, start, jac=True, method="BFGS", options={"gtol": 1e-9})
+        assert other.fun >= 1.0 - 1e-8
 
 
 @QS
@@ -145,9 +171,9 @@ def test_hypergradient_equals_central_differences_through_new_fits(q, seed):
     sides = (2 * labels - 1)[:, None] * problem.rows(judging * size + size, fit_intercept=True)
 
     def loss(variances):
-        return smoothed_hinge(1 - sides @ _fit_lower(problem, variances))[0].mean()
+        return smoothed_hinge(1 - sides @ fit_robust(problem, variances)[0])[0].mean()
 
-    point = _fit_lower(problem, variances)
+    point = fit_robust(problem, variances)[0]
     push = -smoothed_hinge(1 - sides @ point)[1] @ sides / 50
     by_variance = problem.hypergradient(point, variances, push) * variances
     h = 1e-4 if q > 1 else 3e-5  # the box has bends as sharp as BEND
@@ -163,7 +189,7 @@ def test_hypergradient_equals_the_dense_one_of_the_reference():
     judging, labels = make_data(50, 4, 1)
     signs, others, std = 2.0 * y - 1, 2.0 * labels - 1, np.array([0.1, 0.5, 0.3, 0.7])
     problem = SmoothedRobust(X, signs, np.full(80, 1 / 80), 0.05, 2.0, fit_intercept=True)
-    point = _fit_lower(problem, std**2)
+    point = fit_robust(problem, std**2)[0]
     sides = others[:, None] * problem.rows(judging, fit_intercept=True)
     push = -smoothed_hinge(1 - sides @ point)[1] @ sides / 50
     w, b = problem.model(point)
@@ -265,6 +291,43 @@ def test_units_of_the_features_are_those_of_the_sizes():
     np.testing.assert_allclose(other.coef_, 100 * one.coef_, rtol=1e-3, atol=1e-1)
     shifted = SafeSVC(bounds=(0, size), **options).fit(X * size + 50 * size, y)
     assert np.isfinite(shifted.std_).all()
+
+
+@pytest.mark.parametrize("gap", [0.6, 3.0])
+@pytest.mark.parametrize("log_size", [-10, 14])
+def test_the_model_does_not_depend_on_the_unit_of_the_features(log_size, gap):
+    X, y = make_data(gap=gap)
+    judging, labels = make_data(seed=1, gap=0.6)
+    size = 2.0**log_size
+
+    def fit(X, judging, C, bound):
+        return SafeSVC(C=C, bounds=(0, bound), validation=(judging, labels)).fit(X, y)
+
+    one, other = fit(X, judging, 10.0, 2.0), fit(X * size, judging * size, 10 / size**2, 2 * size)
+    np.testing.assert_allclose(other.coef_ * size, one.coef_, rtol=1e-6)
+    np.testing.assert_allclose(other.std_ / size, one.std_, rtol=1e-6)
+    np.testing.assert_allclose(other.objective_ * size**2, one.objective_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4])
+def test_objective_and_validation_loss_are_those_of_the_model(size):
+    X, y = make_data(gap=3.0)
+    judging, labels = make_data(seed=1)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, len(y))
+    clf = SafeSVC(C=2.0, bounds=(0, size), validation=(judging * size, labels))
+    clf.fit(X * size, y, weights)
+    w, b = clf.coef_[0], clf.intercept_[0]
+    losses = smoothed_hinge(1 - (2 * labels - 1) * (judging * size @ w + b))[0]
+    assert losses.mean() == pytest.approx(clf.validation_losses_[-1], rel=1e-9)
+    deficits = 1 - (2 * y - 1) * (X * size @ w + b) + np.sqrt(clf.std_**2 @ w**2 + BEND**2)
+    J = w @ w / 2 + 2.0 * weights @ smoothed_hinge(deficits)[0]
+    assert clf.objective_ == pytest.approx(J, rel=1e-9)
+
+
+def test_fit_that_rounding_keeps_from_its_minimum_is_a_warning():
+    X, y = make_data(gap=3.0)
+    with pytest.warns(ConvergenceWarning, match="keeps a fit for given sizes of the errors from"):
+        SafeSVC(C=1e100, bounds=(0, 0), validation=make_data(seed=1)).fit(X, y)
 
 
 def test_weights_are_repetitions_where_the_validation_data_are_given():

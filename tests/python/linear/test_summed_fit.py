@@ -10,6 +10,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from halosvm import Gaussians, UncertainSVC, UncertainSVR, chunks
@@ -151,6 +152,17 @@ def test_values_in_chunks_have_the_model_of_one_array(data, loss, fit_intercept)
     found = UncertainSVR(**options).fit(in_chunks(X, y, [7, 150], weights), y_std=0.5)
     assert_same_model(found, expected, 1.0, 240)
     assert found.intercept_ == pytest.approx(expected.intercept_, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("estimator", [UncertainSVC(), UncertainSVR()])
+def test_a_chunk_whose_weights_are_all_0_is_absent(data, estimator):
+    X, y = data
+    targets = y if isinstance(estimator, UncertainSVC) else X.mean[:, 0] + y
+    weights = np.ones(len(y))
+    weights[10:30] = 0.0
+    found = clone(estimator).fit(in_chunks(X, targets, [10, 30], weights))
+    expected = clone(estimator).fit(X, targets, sample_weight=weights)
+    np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-5)
 
 
 def test_parameters_that_change_the_errors_reach_each_chunk(data):

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import brentq
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -287,6 +288,27 @@ def test_arrays_of_any_layout_are_read_and_never_written_to(tmp_path):
         found = UncertainStandardScaler().fit_transform(a, X_std=b)
         np.testing.assert_array_equal(found.mean, expected.mean)
         np.testing.assert_array_equal(found.covariances.values, expected.covariances.values)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("weights", [None, np.arange(40.0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_array])
+def test_arrays_that_leave_can_be_written_to_and_share_nothing(make, dtype, weights, read_only):
+    rng = np.random.default_rng(0)
+    X = make((rng.normal(size=(40, 3)) * (rng.random((40, 3)) < 0.5)).astype(dtype))
+    given = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+    for part in given:
+        part.flags.writeable = not read_only
+    scaler = UncertainStandardScaler(with_mean=False).fit(X, sample_weight=weights)
+    theirs = StandardScaler(with_mean=False).fit(X, sample_weight=weights)
+    np.testing.assert_allclose(scaler.scale_, theirs.scale_, rtol=1e-6)
+    assert scaler.scale_.dtype == np.float64
+    for out in (scaler.transform(X), scaler.inverse_transform(X)):
+        assert out.dtype == dtype
+        left = [out.data, out.indices, out.indptr] if sparse.issparse(out) else [out]
+        assert all(part.flags.writeable for part in left)
+        assert not any(np.shares_memory(a, b) for a in left for b in given)
 
 
 def test_bad_input_is_named():

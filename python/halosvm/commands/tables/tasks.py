@@ -81,7 +81,7 @@ def classification(table: Table, column: str | None) -> Task:
         {"classes": ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))},
         min(counts.values()),
         "a class has one row",
-        C_GRID,
+        _grid(table),
         "accuracy",
         lambda score: f"{100 * score:.2f} %",
         stratified=True,
@@ -94,8 +94,9 @@ def regression(table: Table, machine: Any) -> Task:
     y, std = table.values, table.values_std
     assert y is not None
     # |w|^2 grows with the square of the unit of the values, and the losses with their degree
-    unit = float(np.std(y)) or 1.0
-    grid = tuple(C * unit ** (2 - REGRESSION_LOSSES[machine.loss].degree) for C in C_GRID)
+    about_mean = y - np.average(y, weights=table.weights)
+    unit = float(np.sqrt(np.average(about_mean**2, weights=table.weights))) or 1.0
+    grid = _grid(table, unit ** (2 - REGRESSION_LOSSES[machine.loss].degree))
     errors = "no error column" if std is None else "with an error column"
     task = Task(
         y,
@@ -116,6 +117,16 @@ def regression(table: Table, machine: Any) -> Task:
     return replace(
         task, measure="pinball loss", told=lambda score: f"{-score:.6g}", scoring=_weighted(scoring)
     )
+
+
+def _grid(table: Table, unit: float = 1.0) -> tuple[float, ...]:
+    """Return the values of C to try, which stand for weights of 1 in the mean.
+
+    C multiplies the weights: what counts is their product, whatever the weights are counted in.
+    """
+    used = np.ones(1) if table.weights is None else table.weights[table.weights > 0.0]
+    mean = float(used.mean()) if used.size else 1.0
+    return tuple(C * (unit / mean) for C in C_GRID)
 
 
 def _weights(table: Table) -> dict[str, npt.NDArray[np.float64]]:

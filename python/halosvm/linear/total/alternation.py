@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.svm import SVC
 
-from halosvm.core.abandonable import abandonable
 from halosvm.gaussians.gaussians import Gaussians
+from halosvm.kernel.dual import GAP_TO_TELL, iteration_limit, relative_gap, solve_dual
 from halosvm.kernel.expansions import expansion_values
 from halosvm.linear.total.corrections import farthest
 
@@ -42,18 +41,23 @@ class Machine:
     corrections: Array
     objective: float
     n_iter: int
+    solved: bool  # whether it is the support vector machine of its corrections
+    steps: int  # of the dual solver, in all rounds
     converged: bool = False
 
 
 def alternate(problem: KernelProblem, start: Array, tol: float, max_iter: int) -> Machine:
     """Return the machine after the last round that gained more than the share `tol` of J."""
-    best = _machine(problem, start, tol, 1)
-    while best.n_iter < max_iter:
+    limit = iteration_limit(len(problem.costs))  # in all rounds
+    best = _machine(problem, start, tol, 1, limit)
+    while best.solved and best.n_iter < max_iter and best.steps < limit:
         corrections = corrected(problem, best, best.corrections)
-        other = _machine(problem, corrections, tol, best.n_iter + 1)
+        other = _machine(problem, corrections, tol, best.n_iter + 1, limit - best.steps)
+        other = replace(other, steps=best.steps + other.steps)
         if not other.objective < best.objective * (1.0 - tol):
             better = other if other.objective < best.objective else best
-            return replace(better, n_iter=other.n_iter, converged=True)
+            solved = other.solved
+            return replace(better, n_iter=other.n_iter, solved=solved, converged=solved)
         best = other
     return best
 
@@ -76,19 +80,33 @@ def corrected(problem: KernelProblem, machine: Machine, corrections: Array) -> A
     return best
 
 
-def _machine(problem: KernelProblem, corrections: Array, tol: float, n_iter: int) -> Machine:
-    """Return the support vector machine of the corrected points."""
+def _machine(
+    problem: KernelProblem, corrections: Array, tol: float, n_iter: int, limit: int
+) -> Machine:
+    """Return the support vector machine of the corrected points, after `limit` steps at most."""
     points = problem.points + corrections
     gram = problem.kernel.gram(Gaussians(points), n_threads=problem.n_threads)
-    dual = SVC(kernel="precomputed", tol=max(tol, 1e-12))
-    abandonable(lambda: dual.fit(gram, problem.signs, problem.costs), lambda: gram.fill(np.nan))
+    tol = max(tol, 1e-12)
+    dual = solve_dual(gram, problem.signs, problem.costs, tol=tol, max_iter=limit)
     support, coefficients = dual.support_, dual.dual_coef_[0]
     intercept = float(dual.intercept_[0])
     values = gram[:, support] @ coefficients
     square = float(coefficients @ values[support])
-    losses = np.maximum(0.0, 1.0 - problem.signs * (values + intercept))
+    values += intercept
+    losses = np.maximum(0.0, 1.0 - problem.signs * values)
     objective = 0.5 * square + float(problem.costs @ losses)
-    return Machine(points[support], coefficients, intercept, corrections, objective, n_iter)
+    bound = float(np.abs(coefficients).sum())
+    gap = relative_gap(problem.signs, values, square, bound, problem.costs, tol)
+    return Machine(
+        points[support],
+        coefficients,
+        intercept,
+        corrections,
+        objective,
+        n_iter,
+        solved=dual.fit_status_ == 0 and gap <= GAP_TO_TELL,
+        steps=int(dual.n_iter_.max()),
+    )
 
 
 def _gains(problem: KernelProblem, machine: Machine, corrections: Array) -> Array:

@@ -228,7 +228,8 @@ class TotalSVC(GaussianClassifier, LinearModel):
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` ends the fit, or if the minimum in a ball is not on its sphere.
+            If `max_iter` ends the fit, if the machine of a round is above its minimum, or if the
+            minimum in a ball is not on its sphere.
         """
         with self._all_or_nothing():
             return self._fit(X, y, X_std, X_cov, sample_weight)
@@ -324,7 +325,13 @@ class TotalSVC(GaussianClassifier, LinearModel):
             self.corrections_[used] = best.corrections
         self.n_iter_ = best.n_iter
         self.status_ = "no round leads further down" if best.converged else _ENDED_FIRST
-        if not best.converged:
+        if not best.solved:
+            self.status_ = f"the dual solver of round {best.n_iter} ended above its minimum"
+            warn_user(
+                f"{self.status_}: kernels are large, or differ by less than single precision "
+                "tells; standardise the features, or decrease C, gamma or coef0"
+            )
+        elif not best.converged:
             warn_user(f"after {best.n_iter} rounds the objective falls; increase max_iter or tol")
 
     def _fit_ball(self, whole: KernelProblem, used: NDArray[np.intp], settings: Settings) -> None:

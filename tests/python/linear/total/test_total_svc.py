@@ -363,6 +363,18 @@ def test_iterations_that_end_first_are_told(make_gaussians, kernel):
     assert not model.is_global_
 
 
+@pytest.mark.parametrize("offset", [10, 100])
+def test_rounds_end_with_the_first_machine_above_its_minimum(offset):
+    """Cubes of data around 100 are 1e12, and differ by less than single precision tells."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = offset + rng.normal(size=(40, 3)) + y[:, np.newaxis]
+    with pytest.warns(ConvergenceWarning, match="^the dual solver of round 1 ended above its"):
+        model = TotalSVC(kernel="poly").fit(X, y, X_std=np.full(40, 0.2))
+    assert model.n_iter_ == 1
+    assert "above its minimum" in model.status_
+
+
 def test_search_over_the_radius_and_errors_as_arguments(make_gaussians):
     X, y = make_gaussians("isotropic_std", n=60)
     std = X.covariances.values
