@@ -227,7 +227,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         classes, codes = encode_labels(y)
         used, weights = weighted_rows(classes, codes, sample_weight)
         # `SVC` drops the others itself, but then counts support examples among the rest.
-        y, codes = y[used], codes[used]
+        codes = codes[used]
         costs = raw_weights(classes, codes, weights, self.class_weight)
         require_memory(len(used))
         given = given_kernel(self.kernel)
@@ -245,7 +245,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         )
         # Pairs of classes that have not begun, and columns that are not in the cache, are read from
         # the matrix as it is: without numbers the solver finds nothing left to improve.
-        abandonable(lambda: dual.fit(gram, y, costs), lambda: gram.fill(np.nan))
+        abandonable(lambda: dual.fit(gram, codes, costs), lambda: gram.fill(np.nan))
         self.gamma_, self.tau_, self._kernel = kernel.gamma, kernel.tau, kernel
         self.classes_ = classes
         self.support_ = used[dual.support_]
