@@ -27,6 +27,7 @@ from halosvm.checks.estimator import (
     read_example_weights,
 )
 from halosvm.checks.parameters import require_choice
+from halosvm.checks.targets import exact_labels
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 from halosvm.linear.svc import UncertainSVC
@@ -127,7 +128,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         require_choice(self.method, "method", METHODS)
         with self._all_or_nothing():
             data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
-            check_classification_targets(y)
+            check_classification_targets(exact_labels(y, "y", objects=True))
             self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
             if len(self.classes_) < 2:
                 raise ValueError(f"y has one class, {self.classes_.tolist()[0]!r}; two are needed")

@@ -11,6 +11,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from halosvm import _core
 from halosvm.checks import reading
+from halosvm.checks.estimator import first_index, require_one_order
+from halosvm.checks.frames import Labels, labels_of, paired
+from halosvm.checks.targets import exact_labels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -66,16 +69,20 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_samples,), optional
             Weights >= 0.
         std : array-like of shape (n_samples,), optional
-            Standard deviations of the decision values (`decision_std`); None if they are certain.
+            Standard deviations of the decision values (`decision_std`), which are brought into the
+            order of their index; None if they are certain.
 
         Returns
         -------
         self
         """
+        columns = {"decision": decision, "positive": positive, "sample_weight": sample_weight}
+        require_one_order({}, columns)
+        other, index = first_index(columns)
         decision = reading.as_float_array(decision, "decision")
         values = check_array(decision, ensure_2d=False, dtype=np.float64, input_name="decision")
         reading.refuse_lost(positive, "positive")
-        flags = np.asarray(positive)
+        flags = np.asarray(exact_labels(positive, "positive"))
         if flags.dtype != np.bool_:
             raise TypeError(
                 f"positive must be boolean, got {flags.dtype}: pass y == positive_class"
@@ -91,6 +98,8 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
             if array is not None and array.ndim != 1:
                 raise ValueError(f"{name} has shape {array.shape}, expected (n_samples,)")
         check_consistent_length(*given.values())
+        if spreads is not None:
+            spreads = paired(spreads, std, "std", Labels(index=index), other)
         self.slope_, self.offset_ = _core.fit_platt(values, flags, weights)
         if spreads is not None and spreads.any():
             if not (np.isfinite(spreads) & (spreads >= 0.0)).all():
@@ -148,9 +157,11 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
             Probabilities; with `std` within 1e-4 of the exact expectation.
         """
         check_is_fitted(self)
+        spreads = reading.as_float_array(std, "std").astype(np.float64, copy=False)
+        spreads = paired(spreads, std, "std", labels_of(decision, "decision"), "decision")
         values: NDArray[np.float64] = _core.platt_probability(
             reading.as_float_array(decision, "decision").astype(np.float64, copy=False),
-            reading.as_float_array(std, "std").astype(np.float64, copy=False),
+            spreads,
             self.slope_,
             self.offset_,
         )

@@ -20,7 +20,7 @@ from halosvm.checks.reading import (
     refuse_lost,
     require_finite,
 )
-from halosvm.checks.targets import read_labels, read_weights, weight_of_each
+from halosvm.checks.targets import exact_labels, read_labels, read_weights, weight_of_each
 from halosvm.checks.transformed_alone import warn_if_transformed_alone
 from halosvm.checks.units import converted
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
@@ -86,8 +86,9 @@ class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
         -------
         float
         """
-        y, sample_weight = read_targets(X, y, sample_weight)
+        y, sample_weight = read_targets(X, y, sample_weight, X_std=X_std, X_cov=X_cov)
         predicted = self.predict(X, X_std=X_std, X_cov=X_cov)
+        y, predicted = (exact_labels(each, "y", objects=True) for each in (y, predicted))
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
@@ -116,7 +117,8 @@ class GaussianRegressor(RegressorMixin):  # type: ignore[misc]
         -------
         float
         """
-        y, sample_weight = read_targets(X, y, sample_weight)
+        errors = {"X_std": X_std, "X_cov": X_cov}
+        y, sample_weight = read_targets(X, y, sample_weight, values=True, **errors)
         predicted = self.predict(X, X_std=X_std, X_cov=X_cov)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
@@ -146,7 +148,9 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        y, sample_weight = read_targets(X, y, sample_weight)
+        values = isinstance(self, RegressorMixin)
+        errors = {"X_std": X_std, "X_cov": X_cov}
+        y, sample_weight = read_targets(X, y, sample_weight, values=values, **errors)
         data, y = self._read_first(X, X_std, X_cov, y)
         return data, y, sample_weight
 
@@ -216,10 +220,10 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _labels_of(self, X: Any) -> frames.Labels:
         """Return the labels of examples, whose features may have names only from the fit."""
-        names, index = frames.labels_of(X, "X")
-        return frames.Labels(
-            getattr(self, "feature_names_in_", None) if names is None else names, index
-        )
+        labels = frames.labels_of(X, "X")
+        if labels.names is not None or labels.columns is not None:
+            return labels
+        return labels._replace(names=getattr(self, "feature_names_in_", None))
 
     def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
         if get_config()["enable_metadata_routing"] and getattr(X, "origin", None) is not None:
@@ -265,11 +269,17 @@ def require_finite_decisions(values: NDArray[np.float64], means: Any = None) -> 
     raise ValueError(f"X: row {row} is so large that its decision value overflows")
 
 
-def read_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """Return labels and weights after a check that nothing of them is lost, and their order."""
-    for argument, given in (("y", y), ("sample_weight", sample_weight)):
-        require_index_of(X, argument, given)
+def read_targets(
+    X: Any, y: Any, sample_weight: Any, *, values: bool = False, **errors: Any
+) -> tuple[Any, Any]:
+    """Return labels, or values, and weights after a check that nothing of them is lost.
+
+    That includes their order: see `require_one_order`, which `errors` are for.
+    """
+    require_one_order({"X": X} | errors, {"y": y, "sample_weight": sample_weight})
     refuse_lost(y, "y")
+    if not values:
+        y = exact_labels(y, "y")
     return y, None if sample_weight is None else read_weights(sample_weight)
 
 
@@ -291,9 +301,32 @@ def read_example_weights(X: Any, sample_weight: Any, n_samples: int) -> NDArray[
 
 def require_index_of(X: Any, argument: str, given: Any) -> None:
     """Raise ValueError unless a column that belongs to examples has their index, in their order."""
-    groups = getattr(X, "groups", None) if isinstance(X, Gaussians) else None
-    index, other = (frames.index_of(X), "X") if groups is None else (groups, "X.groups")
-    frames.require_same_index(argument, given, other, index)
+    require_one_order({"X": X}, {argument: given})
+
+
+def require_one_order(examples: dict[str, Any], columns: dict[str, Any]) -> None:
+    """Raise ValueError unless columns that belong to the rows have one index, in one order.
+
+    It is that of the first of examples and columns that has one. Errors are brought into the order
+    of the examples elsewhere, and count here where these have no index.
+    """
+    other, index = first_index(examples | columns)
+    for argument, given in columns.items():
+        frames.require_same_index(argument, given, other, index)
+
+
+def first_index(given: dict[str, Any]) -> tuple[str, Any]:
+    """Return the name and the index of the first argument that has one, or groups."""
+    for argument, each in given.items():
+        groups = getattr(each, "groups", None) if isinstance(each, Gaussians) else None
+        if groups is not None:
+            from pandas import Index  # which the other side has
+
+            return f"{argument}.groups", Index(groups)
+        index = frames.index_of(each)
+        if index is not None:
+            return argument, index
+    return "X", None
 
 
 def _require_rows(X: Examples) -> None:

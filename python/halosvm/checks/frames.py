@@ -1,5 +1,6 @@
-"""Labels of data frames: names of columns and of rows in, the order that pairs two frames out.
+"""Labels of rows and columns: frames and labelled arrays in, the order that pairs two of them out.
 
+Labels are those of frames of pandas, polars and pyarrow, of tables, and the coordinates of xarray.
 Values are paired by their labels where both sides have some, and by position where one has none.
 What cannot be paired is refused: no label is ever passed over. An estimator, which may stand behind
 a transformer, refuses errors with names for values without.
@@ -19,15 +20,49 @@ FeatureNames: TypeAlias = NDArray[np.object_]
 
 
 class Labels(NamedTuple):
-    """What a data frame calls its columns and its rows; None for what has no names."""
+    """What the rows and columns of data are called; None for what has no labels.
+
+    Attributes
+    ----------
+    names : ndarray of str
+        The columns as features are called, if all are text.
+    index : pandas.Index
+        The rows.
+    columns : list
+        The columns where these are numbers, dates or tuples, or coordinates of xarray.
+    dims : tuple
+        The dimensions of an array of xarray.
+    unit : str
+        What its attributes say of a unit, as files of netCDF do; nothing converts it.
+    """
 
     names: FeatureNames | None = None
     index: Any = None
+    columns: list[Any] | None = None
+    dims: tuple[Any, ...] | None = None
+    unit: str | None = None
+
+    def along(self, axis: int) -> Any:
+        """Return the labels that errors of these data can have along an axis."""
+        if axis == 0:
+            return self.index
+        return self.columns if self.names is None else list(self.names)
 
 
 def labels_of(array: Any, argument: str) -> Labels:
-    """Return the labels of a data frame, a table, or a column, of others none."""
-    return Labels(feature_names_of(array, argument), index_of(array))
+    """Return the labels of a data frame, a table, an array of xarray or a column; others none."""
+    return Labels(
+        feature_names_of(array, argument),
+        index_of(array),
+        _without_common_levels(_labels_along(array, 1) or []) or None,
+        tuple(array.dims) if is_labelled_array(array) else None,
+        array.attrs.get("units") if is_labelled_array(array) else None,
+    )
+
+
+def is_labelled_array(array: Any) -> bool:
+    """Tell whether this is an array of xarray, with coordinates and perhaps a quantity inside."""
+    return hasattr(array, "dims") and hasattr(array, "indexes") and hasattr(array, "data")
 
 
 def columns_of(table: Any) -> dict[str, Any] | None:
@@ -42,9 +77,7 @@ def columns_of(table: Any) -> dict[str, Any] | None:
 
 def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     """Return the column names of a frame or a table if all are strings, as scikit-learn does."""
-    columns = columns_of(array)
-    if columns is None and hasattr(array, "to_numpy"):
-        columns = getattr(array, "columns", None)
+    columns = _columns(array)
     if columns is None:
         return None
     names = list(columns)
@@ -54,40 +87,89 @@ def feature_names_of(array: Any, argument: str) -> FeatureNames | None:
     return np.array(names, dtype=object) if texts else None
 
 
+def _columns(array: Any) -> Any:
+    """Return the labels of the columns of a frame or a table, None for what is neither."""
+    columns = columns_of(array)
+    if columns is None and hasattr(array, "to_numpy") and not is_labelled_array(array):
+        columns = getattr(array, "columns", None)
+    return columns
+
+
 def index_of(array: Any) -> Any:
-    """Return the pandas index of a frame or a column, None for what has no labels of rows."""
+    """Return the labels of the rows as a pandas index, None for what has none."""
+    if is_labelled_array(array):
+        return array.indexes.get(array.dims[0]) if array.dims else None
     index = getattr(array, "index", None)
     return index if hasattr(array, "to_numpy") and hasattr(index, "get_indexer") else None
 
 
+def _labels_along(array: Any, axis: int) -> Any:
+    """Return the labels along an axis: rows as a pandas index, others as a list."""
+    if axis == 0:
+        return index_of(array)
+    if is_labelled_array(array):
+        labels = array.indexes.get(array.dims[axis]) if axis < len(array.dims) else None
+    else:
+        labels = _columns(array) if axis == 1 else None
+    return None if labels is None else list(labels)
+
+
+def _without_common_levels(labels: list[Any]) -> list[Any]:
+    """Return labels of several levels by those in which they differ, others as they are."""
+    if not all(isinstance(label, tuple) and len(label) == len(labels[0]) for label in labels):
+        return labels
+    levels = [level for level in zip(*labels, strict=True) if len(set(level)) > 1]
+    if not levels:
+        return labels
+    return list(levels[0]) if len(levels) == 1 else list(zip(*levels, strict=True))
+
+
 def paired(
-    values: NDArray[Any], given: Any, argument: str, labels: Labels, other: str
+    values: NDArray[Any],
+    given: Any,
+    argument: str,
+    labels: Labels,
+    other: str,
+    *,
+    rows: bool = True,
 ) -> NDArray[Any]:
     """Return values in the order of the labels of the other side.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples,) or (n_samples, n_features)
-        What was read from `given`.
+        What was read from `given`; also matrices, (n_samples, n_features, n_features).
     given : array-like
-        The frame, whose labels count; without any, the values are returned as they are.
+        What has the labels; without any, the values are returned as they are.
     argument, other : str
         What both sides are called in error messages.
     labels : Labels
         Of the other side.
+    rows : bool
+        Whether the first axis is that of the rows; else it is one of features, as the others are.
 
     Raises
     ------
     ValueError
         If the labels are others; the message names the first.
     """
-    own = labels_of(given, argument)
-    if own.index is not None and labels.index is not None and values.ndim:
-        rows = _order_of_rows(argument, own.index, other, labels.index)
-        values = values if rows is None else values[rows]
-    if own.names is not None and labels.names is not None and values.ndim == 2:
-        columns = _order_of_columns(argument, list(own.names), other, list(labels.names))
-        values = values if columns is None else np.ascontiguousarray(values[:, columns])
+    dims = tuple(given.dims) if is_labelled_array(given) else None
+    if dims and labels.dims and dims != labels.dims and set(dims) == set(labels.dims):
+        raise ValueError(
+            f"{argument} has the dimensions {dims}, {other} has {labels.dims}; pass "
+            f"{argument}.transpose{labels.dims}"
+        )
+    for axis in range(values.ndim):
+        of_rows = rows and axis == 0
+        own, wanted = _labels_along(given, axis), labels.along(0 if of_rows else 1)
+        if own is None or wanted is None:
+            continue
+        order: Any
+        if of_rows:
+            order = _order_of_rows(argument, own, other, wanted)
+        else:
+            order = _order_of_columns(argument, _without_common_levels(list(own)), other, wanted)
+        values = values if order is None else np.take(values, order, axis)
     return values
 
 
@@ -143,30 +225,40 @@ def _order_of_rows(argument: str, given: Any, other: str, wanted: Any) -> NDArra
 
 
 def _order_of_columns(
-    argument: str, given: list[str], other: str, wanted: list[str]
+    argument: str, given: list[Any], other: str, wanted: list[Any]
 ) -> list[int] | None:
-    """Return which column belongs to each wanted name, None for their own order.
+    """Return which column belongs to each wanted label, None for their own order.
 
     Columns of errors often have names of their own: `a_err` or `e_a` for `a`. A prefix and a suffix
-    that all have in common tell which is which. Other names say nothing about the order, unless
-    one holds the name of another feature than that of its place.
+    that all have in common tell which is which. Other labels say nothing about the order, unless
+    one is, or holds the name of, another feature than that of its place.
     """
     if len(given) != len(wanted) or given == wanted:
         return None
-    order = _order_by_affix(given, wanted)
+    text = all(isinstance(label, str) for label in (*given, *wanted))
+    order = _order_by_affix(given, wanted) if text else _order_of_equals(given, wanted)
     if order is not None:
         return None if order == list(range(len(wanted))) else order
-    _refuse_names_of_transformers(argument, given, other, wanted)
+    if text:
+        _refuse_names_of_transformers(argument, given, other, wanted)
     features = set(wanted)
     some_are_features = not features.isdisjoint(given)
     for i, (name, expected) in enumerate(zip(given, wanted, strict=True)):
-        held = _held(name, features)
+        held = _held(name, features) if text else ()
         if (name != expected and some_are_features) or (held and expected not in held):
             raise ValueError(
                 f"{argument} has column {i} named {name!r}, in {other} it is {expected!r}; "
-                "give them equal names, or no names"
+                f"give them equal names, or pass {argument}.to_numpy() to pair them by position"
             )
     return None
+
+
+def _order_of_equals(given: list[Any], wanted: list[Any]) -> list[int] | None:
+    """Match labels that are the wanted ones, each once."""
+    places = {label: j for j, label in enumerate(given)}
+    if len(places) < len(given) or places.keys() != set(wanted):
+        return None
+    return [places[label] for label in wanted]
 
 
 def _refuse_names_of_transformers(

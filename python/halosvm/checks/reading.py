@@ -142,7 +142,7 @@ def needs_own_reading(X: Any) -> bool:
     """
     if hasattr(X, "toarray"):
         return False
-    if _is_masked_type(X) or units.unit_of(X) is not None or columns_of(X) is not None:
+    if _is_masked_type(X) or units.holds_quantity(X) or columns_of(X) is not None:
         return True
     if holds_errors_and_masks(X):
         return True

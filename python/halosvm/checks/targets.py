@@ -17,6 +17,8 @@ from halosvm.checks import reading
 from halosvm.core.user_warning import warn_user
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -28,6 +30,51 @@ _ZEROS_PASS: dict[str, Any] = (
     if "allow_all_zero_weights" in signature(_check_sample_weight).parameters
     else {}
 )
+
+
+def exact_labels(labels: Any, argument: str, *, objects: bool = False) -> Any:
+    """Return labels with every integer as it is, where arrays would be made of rounded ones.
+
+    Columns of nullable integers or booleans become arrays of them, which scikit-learn would make of
+    floats, and so do arrays of objects if asked for. All others are returned as they are.
+
+    Raises
+    ------
+    ValueError
+        For an integer of a list that no array holds beside the others: rounded it could be another.
+    """
+    try:
+        plain = np.asarray(labels)
+    except ValueError:  # ragged lists, which scikit-learn explains
+        return labels
+    own = isinstance(getattr(labels, "dtype", None), np.dtype)
+    if plain.dtype.kind in "biu":
+        return labels if own else plain
+    converted = plain.dtype.kind == "O" and (objects or not own)
+    if not (converted or (plain.dtype.kind == "f" and isinstance(labels, list | tuple))):
+        return labels
+    items = (plain if converted else np.array(labels, dtype=object)).ravel().tolist()
+    if not all(isinstance(item, numbers.Integral | np.bool_ | float) for item in items):
+        return labels
+    whole = [isinstance(item, numbers.Integral | np.bool_) for item in items]
+    read = np.array(items)
+    if all(whole) and read.dtype.kind in "biu":
+        return read.reshape(plain.shape)
+    for row, item in enumerate(items):
+        if whole[row] and not (read.dtype.kind == "f" and int(read[row]) == int(item)):
+            raise ValueError(
+                f"{argument}: row {row} is {int(item)}, which no array of numbers holds beside the "
+                f'others without rounding; pass text, such as "{int(item)}"'
+            )
+    return labels
+
+
+def join_labels(parts: Sequence[NDArray[Any]], argument: str) -> NDArray[Any]:
+    """Return the labels of all parts one behind another, each integer as it is."""
+    if len({each.dtype.kind for each in parts}) == 1:
+        return np.concatenate(parts)
+    joined = [label for each in parts for label in each.tolist()]
+    return np.asarray(exact_labels(joined, argument))
 
 
 def read_labels(y: Any, n_samples: int) -> NDArray[Any]:
@@ -108,7 +155,10 @@ def codes_among(classes: NDArray[Any], y: NDArray[Any], then: str = "") -> NDArr
 
     `then` says in the message what the classes are those of, and what to do.
     """
-    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    # of integers of two types NumPy would compare floats
+    alike = classes.dtype.kind in "iu" and y.dtype.kind in "iuf"
+    codes = np.searchsorted(classes, y.astype(classes.dtype) if alike else y)
+    codes = codes.clip(max=len(classes) - 1)
     unknown = np.flatnonzero(classes[codes] != y)
     if unknown.size:
         row = int(unknown[0])

@@ -1,8 +1,9 @@
-"""Units of features: quantities of astropy and pint in, plain numbers and their units out.
+"""Units of features: quantities in, plain numbers and their units out.
 
-Quantities are recognised by their attributes, so that neither package has to be installed; they do
-the conversions. An array without a unit and one that is dimensionless are the same; between an
-array with a unit and one without there is no conversion, and the pair is refused.
+Quantities of astropy, pint, quantities and unyt, also inside an array of xarray, are recognised by
+their attributes, so that no package has to be installed; they do the conversions. An array without
+a unit and one that is dimensionless are the same; between an array with a unit and one without
+there is no conversion, and the pair is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from halosvm.checks.frames import paired
+from halosvm.checks.frames import is_labelled_array, paired
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,7 @@ FeatureUnits: TypeAlias = tuple[Any, ...] | None
 
 def unit_of(array: Any) -> Any:
     """Return the unit of a quantity, None for what has none and for what is dimensionless."""
+    array = _unlabelled(array)
     if hasattr(array, "to_numpy") or hasattr(array, "colnames"):
         return None  # of frames and tables these attributes would be columns
     dtype = getattr(array, "dtype", None)
@@ -43,6 +45,16 @@ def unit_of(array: Any) -> Any:
         return unit
 
 
+def holds_quantity(array: Any) -> bool:
+    """Tell whether this has a unit, or is a quantity without dimension."""
+    return unit_of(array) is not None or _has_units(_unlabelled(array))
+
+
+def _unlabelled(array: Any) -> Any:
+    """Return the quantity inside an array of xarray, anything else as it is."""
+    return array.data if is_labelled_array(array) else array
+
+
 def _has_units(array: Any) -> bool:
     """Tell whether this is a quantity of pint or a package of its kind, whose word is `units`."""
     return hasattr(array, "units") and (hasattr(array, "magnitude") or hasattr(array, "to_value"))
@@ -53,6 +65,7 @@ def split(array: Any) -> tuple[Any, Any]:
 
     Masks and the names of columns stay with the array.
     """
+    array = _unlabelled(array)
     if hasattr(array, "colnames"):
         columns = {name: split(array[name]) for name in array.colnames}
         of_each = tuple(unit for _, unit in columns.values())
@@ -159,6 +172,8 @@ def matched_errors(
     argument, labels, features, other, power
         As in `frames.paired` and `error_factors`.
     """
+    if power == 1:
+        _refuse_other_attribute(given, argument, labels, other)
     values, unit = _paired(values, unit, given, argument, labels, other)
     factors = error_factors(unit, features, values.ndim, argument, other, power=power)
     return values if factors is None else values * factors
@@ -174,8 +189,19 @@ def matched_values(
     other: str,
 ) -> FloatArray:
     """Return (n, d) values in the order and in the units of the features; see `matched_errors`."""
+    _refuse_other_attribute(given, argument, labels, other)
     values, unit = _paired(values, unit, given, argument, labels, other)
     return converted(values, for_features(unit, values.shape[1]), features, argument, other)
+
+
+def _refuse_other_attribute(given: Any, argument: str, labels: Labels, other: str) -> None:
+    """Raise ValueError for arrays of xarray whose attributes name different units."""
+    own = given.attrs.get("units") if is_labelled_array(given) else None
+    if own is not None and labels.unit is not None and own != labels.unit:
+        raise ValueError(
+            f"{argument} has the attribute units={own!r}, {other} has {labels.unit!r}; attributes "
+            "are not converted: give both one unit, or make quantities of them"
+        )
 
 
 def _paired(
@@ -267,7 +293,7 @@ def converted(
 def _same(unit: Any, other: Any) -> bool:
     try:
         return unit is other or bool(unit == other)
-    except ValueError:  # of two registries of pint, as after unpickling
+    except Exception:  # of two registries of pint, as after unpickling, or of two packages
         return str(unit) == str(other)
 
 
@@ -303,9 +329,13 @@ def _convert(values: Array, unit: Any, target: Any, argument: str, other: str) -
     try:
         if hasattr(unit, "to"):
             return np.asarray(unit.to(target, values))
-        quantity = unit._REGISTRY.Quantity(values, unit)  # noqa: SLF001 (pint has no other way)
-        return np.asarray(quantity.to(target).magnitude)
-    except (TypeError, ValueError, AttributeError):
+        if hasattr(unit, "_REGISTRY"):  # of pint, which makes no products with degrees Celsius
+            quantity = unit._REGISTRY.Quantity(values, unit)  # noqa: SLF001 (there is no other way)
+            return np.asarray(quantity.to(target).magnitude)
+        quantity = values * unit
+        made = quantity.rescale(target) if hasattr(quantity, "rescale") else quantity.to(target)
+        return np.array(made)
+    except Exception:  # of a class of its own in each package
         raise ValueError(
             f"{argument} is in {unit}, which cannot be converted to {target}, the unit of {other}"
         ) from None

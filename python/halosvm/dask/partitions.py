@@ -14,6 +14,7 @@ import dask
 import numpy as np
 from distributed import Future
 
+from halosvm.checks.estimator import require_one_order
 from halosvm.files.chunks import placed
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 
@@ -190,5 +191,7 @@ def _like(X: Any, parts: Sequence[Any], given: Any, argument: str) -> list[Any]:
 
 def _read(number: int, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Any:
     with placed(number, word="partition"):
+        order = {"X": X, "X_std": X_std, "X_cov": X_cov}
+        require_one_order(order, {"y": y, "sample_weight": sample_weight})
         data = as_gaussians(X, X_std=X_std, X_cov=X_cov, sparse=True)
         return data, y, sample_weight

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from halosvm.checks.estimator import read_targets
 from halosvm.checks.parameters import require_count, require_number
 from halosvm.checks.reading import as_float_array
 from halosvm.checks.targets import read_labels
@@ -180,7 +181,8 @@ class UncertainDecisionBoundaryDisplay:
         at = given.astype(np.float64)
         if at.shape != (data.shape[1],):
             raise ValueError(f"fixed has shape {at.shape}, X has {data.shape[1]} features")
-        codes = None if y is None else _codes(y, len(data), estimator.classes_)
+        labels = None if y is None else read_targets(X, y, None, X_std=X_std, X_cov=X_cov)[0]
+        codes = None if labels is None else _codes(labels, len(data), estimator.classes_)
         projected = data[:, pair]
         axes = plane.limits(projected, max(levels, default=0.0))
         xx0, xx1 = np.meshgrid(*(np.linspace(*ends, grid_resolution) for ends in axes))

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from halosvm.checks.estimator import read_targets, require_one_order
 from halosvm.checks.parameters import require_count
 from halosvm.checks.reading import as_float_array, refuse_lost
-from halosvm.checks.targets import read_labels
+from halosvm.checks.targets import exact_labels, read_labels
 from halosvm.display import drawing
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class ReliabilityDisplay:
         errors = {"X_std": X_std, "X_cov": X_cov}
         given = {key: value for key, value in errors.items() if value is not None}
         probabilities = np.asarray(estimator.predict_proba(X, **given), dtype=np.float64)
-        labels = read_labels(y, len(probabilities))
+        labels = read_labels(read_targets(X, y, None, **errors)[0], len(probabilities))
         if pos_label is None and len(classes) > 2:
             best = probabilities.argmax(axis=1)
             p, happened, event = (
@@ -205,8 +206,9 @@ class ReliabilityDisplay:
             raise ValueError(
                 f"y_prob has shape {p.shape}; pass the probabilities of one class, (n_samples,)"
             )
+        require_one_order({}, {"y_true": y_true, "y_prob": y_prob})
         refuse_lost(y_true, "y_true")
-        labels = np.asarray(y_true)
+        labels = np.asarray(exact_labels(y_true, "y_true"))
         check_consistent_length(labels, p)
         if pos_label is None:
             found = np.unique(labels).tolist()

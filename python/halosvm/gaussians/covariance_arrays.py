@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from halosvm.checks import reading
+from halosvm.checks.frames import paired
 from halosvm.checks.reading import (
     FloatArray,
     as_float_array,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from halosvm.checks.frames import Labels
     from halosvm.gaussians.covariances import Covariances
 
     Batch = TypeVar("Batch", bound=Covariances)
@@ -80,13 +82,20 @@ class Frozen:
 # ---- reading and checking --------------------------------------------------------------------
 
 
-def read_correlation(array: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Read (n or 1, d, d) correlations for (n, d) data: diagonals 1, entries at most 1 in size."""
+def read_correlation(array: Any, shape: tuple[int, ...], labels: Labels) -> FloatArray:
+    """Read (n or 1, d, d) correlations for (n, d) data: diagonals 1, entries at most 1 in size.
+
+    `labels` are those of the standard deviations, into the order of which they are brought.
+    """
     n_samples, n_features = shape
     correlation = as_float_array(array, "correlation")
     if correlation.ndim == 2:
         correlation, n_samples = correlation[np.newaxis], 1
     require_shape(correlation, "correlation", n_samples, n_features, n_features)
+    if np.ndim(array) == 2:
+        correlation = paired(correlation[0], array, "correlation", labels, "std", rows=False)[None]
+    else:
+        correlation = paired(correlation, array, "correlation", labels, "std")
     rounding = 1e-6 if correlation.dtype == np.float32 else 1e-8
     units = np.einsum("ndd->nd", correlation)
     refuse_where(~(np.abs(units - 1) <= rounding), "correlation", "the diagonal must be 1", units)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 from scipy.sparse import issparse
 
+from halosvm.checks.frames import labels_of
 from halosvm.checks.reading import as_count, as_float_array, as_rows, require_shape
 from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians import covariance_kinds as kinds
@@ -342,11 +343,11 @@ class Covariances(arrays.Frozen):
         correlation : array-like of shape ([n_samples, ] n_features, n_features)
             One correlation matrix for each example, or one for all.
         std : array-like of shape (n_samples, n_features)
-            Standard deviations.
+            Standard deviations, whose columns have the order of the result where both have labels.
         """
         spread = as_float_array(std, "std", "n_samples", "n_features")
         cls.from_std(spread)
-        each = arrays.read_correlation(correlation, spread.shape)
+        each = arrays.read_correlation(correlation, spread.shape, labels_of(std, "std"))
         cls.full(each, argument="correlation")
         values = arrays.correlated(spread, each)
         return cls._of("full", values.shape, values)

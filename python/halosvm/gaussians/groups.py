@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm.checks import frames, reading
+from halosvm.checks.targets import exact_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +26,8 @@ def read_names(names: Any, argument: str) -> NDArray[Any]:
         ids = np.asarray(names, dtype=object)  # NumPy would make the word "nan" of a missing name
     if ids.ndim == 1:
         reading.refuse_missing(ids, argument)
-    return ids
+    exact = exact_labels(names, argument)
+    return ids if exact is names else exact
 
 
 def read_groups(

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianClassifier, GaussianEstimator
-from halosvm.checks.frames import labels_of
+from halosvm.checks.frames import labels_of, paired
 from halosvm.checks.parameters import thread_count
+from halosvm.checks.reading import as_float_array
 from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
 from halosvm.checks.units import refuse, text
 from halosvm.core.abandonable import eigh
@@ -306,9 +307,11 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         for argument, value in (("X_std", X_std), ("X_cov", X_cov)):
             refuse(value, argument)
         if n == d and X_cov is None and np.shape(X_std) == (n,):  # also where both fit
-            X_std, X_cov = None, Covariances.from_std(X_std, d, argument="X_std")
+            std = paired(as_float_array(X_std, "X_std"), X_std, "X_std", labels, "X")
+            X_std, X_cov = None, Covariances.from_std(std, d, argument="X_std")
         elif n == d and X_std is None and np.shape(X_cov) == (n,):
-            X_cov = Covariances.from_variance(X_cov, d, argument="X_cov")
+            variance = paired(as_float_array(X_cov, "X_cov"), X_cov, "X_cov", labels, "X")
+            X_cov = Covariances.from_variance(variance, d, argument="X_cov")
         data = super()._with_errors(points.mean, labels, X_std, X_cov)
         return data.replaced(feature_units=points.feature_units)
 

@@ -227,7 +227,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         classes, codes = encode_labels(y)
         used, weights = weighted_rows(classes, codes, sample_weight)
         # `SVC` drops the others itself, but then counts support examples among the rest.
-        y, codes = y[used], codes[used]
+        codes = codes[used]
         costs = raw_weights(classes, codes, weights, self.class_weight)
         require_memory(len(used))
         given = given_kernel(self.kernel)
@@ -238,7 +238,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         )
         dual = solve_dual(
             gram,
-            y,
+            codes,
             costs,
             C=self.C,
             tol=self.tol,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from halosvm.checks.estimator import first_index
+from halosvm.checks.frames import Labels, paired
 from halosvm.checks.reading import as_float_array, refuse_where, require_finite
 
 if TYPE_CHECKING:
@@ -106,14 +108,19 @@ class HalvesOf:
         return Halves(r - self.epsilon, r + self.epsilon, variances, both)
 
 
-def variances_of(y_std: Any, n: int, unit: float) -> Array | None:
-    """Return the variances of the values, or None if they are certain."""
+def variances_of(y_std: Any, n: int, unit: float, **rows: Any) -> Array | None:
+    """Return the variances of the values, or None if they are certain.
+
+    `rows` are the arguments to the order of whose index errors are brought, the first that has one.
+    """
     if y_std is None:
         return None
     std = as_float_array(y_std, "y_std")
     if std.ndim == 0:
         std = np.full(n, std)
     std = as_float_array(std, "y_std", n)
+    other, index = first_index(rows)
+    std = paired(std, y_std, "y_std", Labels(index=index), other)
     require_finite(std, "y_std")
     refuse_where(~(std >= 0), "y_std", "a standard deviation must be >= 0", std)
     variances = np.asarray(std / unit, dtype=np.float64) ** 2

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from halosvm.checks import reading
 from halosvm.checks.estimator import ERRORS, GaussianClassifier
+from halosvm.checks.frames import paired
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.checks.targets import encode_labels, raw_weights
 from halosvm.core.user_warning import warn_user
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from halosvm.checks.frames import Labels
     from halosvm.gaussians.gaussians import Gaussians
 
     Array = NDArray[np.float64]
@@ -219,7 +221,7 @@ class SafeSVC(GaussianClassifier, LinearModel):
                 self.validation, self.classes_, codes, weights, self.random_state
             )
             parts = [(training.take(fitted), training.take(judging)) for fitted, judging in rows]
-        low, high = self._read_bounds(data.shape[1])
+        low, high = self._read_bounds(data.shape[1], self._labels_of(X))
         search = _SizeSearch(parts, low, high, self.C, q, fit_intercept=self.fit_intercept)
         found = descend_in_box(
             search.loss_and_gradient, search.starts(), self.max_iter, self.tol, verbose=self.verbose
@@ -259,8 +261,8 @@ class SafeSVC(GaussianClassifier, LinearModel):
             raise ValueError(f"norm must be above 1, got {self.norm!r}; near 1 few features count")
         return float(self.norm) / (float(self.norm) - 1.0)
 
-    def _read_bounds(self, n_features: int) -> tuple[Array, Array]:
-        """Return the smallest and the largest sizes of all features."""
+    def _read_bounds(self, n_features: int, labels: Labels) -> tuple[Array, Array]:
+        """Return the smallest and the largest sizes of all features, in their order."""
         if not isinstance(self.bounds, tuple | list | np.ndarray) or len(self.bounds) != 2:
             raise ValueError(f"bounds must be a pair (smallest, largest), got {self.bounds!r}")
         sides = []
@@ -272,6 +274,7 @@ class SafeSVC(GaussianClassifier, LinearModel):
                     f"{name} has shape {side.shape}; give one number or {n_features}, one for each "
                     "feature"
                 )
+            side = paired(side, given, name, labels, "X", rows=False)
             side = np.broadcast_to(side, n_features)
             _refuse(~((side >= 0.0) & (side <= 1e75)), name, side, "it must be finite and >= 0")
             sides.append(side)

@@ -14,7 +14,7 @@ import numpy as np
 
 from halosvm.checks.estimator import read_targets
 from halosvm.checks.reading import as_float_array, require_finite
-from halosvm.checks.targets import encode_labels, read_labels, weight_of_each
+from halosvm.checks.targets import encode_labels, join_labels, read_labels, weight_of_each
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.linear.error_sizes import with_sizes
 from halosvm.linear.linear_fit import Settings, make_objective
@@ -85,7 +85,7 @@ class Reader:
             what = f"a tuple of {len(chunk)}" if isinstance(chunk, tuple) else type(chunk).__name__
             raise TypeError(f"a chunk is a tuple (X, y) or (X, y, sample_weight), got {what}")
         X, y, sample_weight = (*chunk, None)[:3]
-        y, sample_weight = read_targets(X, y, sample_weight)
+        y, sample_weight = read_targets(X, y, sample_weight, values=self.values)
         data = as_gaussians(X, sparse=True)
         if self.values:
             y = as_float_array(y, "y", len(data)).astype(np.float64, copy=False)
@@ -236,7 +236,7 @@ def summarise(each: Iterator[Summary], fit_intercept: bool) -> Summary:
                 total.shares[label].add(part, about_mean=fit_intercept)
             else:
                 total.shares[label] = part
-        labels = [np.unique(np.concatenate(labels))]
+        labels = [np.unique(join_labels(labels, f"y of chunks up to {number}"))]
         total.shape = (total.shape[0] + one.shape[0], total.shape[1])
         total.kinked += one.kinked
     if total is None:

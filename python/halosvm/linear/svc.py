@@ -14,6 +14,7 @@ from halosvm.checks.estimator import ERRORS, GaussianClassifier, read_targets
 from halosvm.checks.targets import (
     codes_among,
     encode_labels,
+    exact_labels,
     raw_weights,
     read_labels,
     weights_of_part,
@@ -365,9 +366,10 @@ class UncertainSVC(GaussianClassifier, LinearModel):
                 if classes is None:
                     raise ValueError("classes must be passed on the first call to partial_fit")
                 data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
-                self.classes_ = encode_labels(np.repeat(np.unique(np.asarray(classes)), 3))[0]
+                known = np.unique(exact_labels(classes, "classes"))
+                self.classes_ = encode_labels(np.repeat(known, 3))[0]
             else:
-                y, sample_weight = read_targets(X, y, sample_weight)
+                y, sample_weight = read_targets(X, y, sample_weight, X_std=X_std, X_cov=X_cov)
                 data = self._read_data(X, X_std, X_cov)
                 y = read_labels(y, len(data))
                 if classes is not None and not np.array_equal(np.unique(classes), self.classes_):

@@ -191,7 +191,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         X_cov : Covariances or array-like, optional
             Covariances, as in `UncertainSVC.fit`.
         y_std : float or array-like of shape (n_samples,), optional
-            Standard deviations of the errors of `y`, which add to those that X brings about.
+            Standard deviations of the errors of `y`, which add to those that X brings about. Where
+            they and X or `y` have an index, they are brought into its order.
 
         Returns
         -------
@@ -220,6 +221,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, y_std: Any, sample_weight: Any) -> Self:
         loss = self._checked_loss()
         settings = Settings.of(self, SOLVERS, loss=loss.half)
+        rows = {"X": X, "X_std": X_std, "X_cov": X_cov, "y": y}
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         data = with_sizes(data, X, self.error_scale)
         values = as_float_array(y, "y", len(data)).astype(np.float64)
@@ -228,7 +230,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         scale = Scale.of(values, weights, self.delta if self.loss == "huber" else None)
         shift = scale.centre if self.fit_intercept else 0.0
 
-        noise = variances_of(y_std, len(data), scale.unit)
+        noise = variances_of(y_std, len(data), scale.unit, **rows)
         halves = self._halves(scale, shift)(values, weights, noise)
         settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
         result = fit_residuals(data, halves, settings, self._start(scale.unit, shift))
@@ -263,16 +265,17 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         with self._all_or_nothing():
             settings = Settings.of(self, SOLVERS, loss=self._checked_loss().half)
             first = not hasattr(self, "coef_")
+            rows = {"X": X, "X_std": X_std, "X_cov": X_cov, "y": y}
             if first:
                 data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
             else:
-                y, sample_weight = read_targets(X, y, sample_weight)
+                y, sample_weight = read_targets(**rows, sample_weight=sample_weight, values=True)
                 data = self._read_data(X, X_std, X_cov)
             data = with_sizes(data, X, self.error_scale)
             values = as_float_array(y, "y", len(data)).astype(np.float64)
             require_finite(values, "y")
             weights = weight_of_each(sample_weight, len(data), is_part=True)
-            noise = variances_of(y_std, len(data), 1.0)
+            noise = variances_of(y_std, len(data), 1.0, **rows)
             halves = self._halves(Scale(0.0, 1.0), 0.0)(values, weights, noise)
             stream = self.__dict__.get("_stream")
             if stream is None:

@@ -162,8 +162,8 @@ class PopulationModel(GaussianEstimator):
             else:
                 means = as_float_array(bare, "X", "n_samples", "n_features")
             of_each = units.for_features(unit, means.shape[1])
-            if labels.names is None:
-                labels = frames.Labels(getattr(self, "feature_names_in_", None), labels.index)
+            if labels.names is None and labels.columns is None:
+                labels = labels._replace(names=getattr(self, "feature_names_in_", None))
             data = with_errors(means, X_std, X_cov, labels, of_each)
             if not needs_own_reading(bare):
                 return data

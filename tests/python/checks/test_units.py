@@ -7,6 +7,8 @@ import astropy.units as u
 import numpy as np
 import pint
 import pytest
+import quantities as pq
+import xarray as xr
 from astropy.nddata import NDData, StdDevUncertainty, VarianceUncertainty
 from astropy.table import QTable, Table
 from astropy.utils.masked import Masked
@@ -21,6 +23,7 @@ from halosvm import (
     SafeSVC,
     UncertainKernelSVC,
     UncertainSVC,
+    UncertainSVR,
     expected_kernel,
     median_gamma,
     save_model,
@@ -54,6 +57,13 @@ PACKAGES = {
         lambda v: Q(v, "millimetre ** 2"),
         1000,
     ),
+    "quantities": (lambda v: v * pq.m, lambda v: v * pq.mm, lambda v: v * pq.mm**2, 1000),
+    "xarray": (
+        lambda v: xr.DataArray(Q(np.asarray(v), "metre")),
+        lambda v: xr.DataArray(Q(np.asarray(v), "millimetre")),
+        lambda v: xr.DataArray(Q(np.asarray(v), "millimetre ** 2")),
+        1000,
+    ),
 }
 MACHINES = [
     lambda: UncertainSVC(C=1.0),
@@ -65,6 +75,11 @@ MACHINES = [
 @pytest.fixture(params=sorted(PACKAGES))
 def package(request):
     return PACKAGES[request.param]
+
+
+def unit_of(quantity):
+    inside = quantity.data if isinstance(quantity, xr.DataArray) else quantity
+    return inside.units if hasattr(inside, "units") else u.deg
 
 
 def refuse(message, function, *arguments, error=(ValueError, TypeError), **options):
@@ -89,7 +104,7 @@ def test_standard_deviations_and_variances_are_converted_to_the_unit_of_the_mean
         made = Gaussians(large(X), **given)
         np.testing.assert_array_equal(made.mean, X)
         np.testing.assert_allclose(made.covariances.variances(), expected, rtol=1e-14)
-        assert made.feature_units == (large(X).units if hasattr(large(X), "units") else u.deg,) * D
+        assert made.feature_units == (unit_of(large(X)),) * D
 
 
 def test_full_covariances_are_converted(package):
@@ -395,3 +410,53 @@ def test_uncertainties_of_astropy_are_converted(make, array):
 def test_masked_quantities_without_a_masked_entry_keep_their_unit():
     masked = Masked(X * u.deg, mask=np.zeros(X.shape, bool))
     assert Gaussians(masked, std=STD * u.deg).feature_units == (u.deg, u.deg)
+
+
+def test_factors_are_exact_inside_labelled_arrays():
+    ids = {"star": list(range(N))}
+    x = xr.DataArray(Q(X, "metre"), dims=("star", "axis"), coords=ids)
+    std = xr.DataArray(Q(STD, "millimetre"), dims=("star", "axis"), coords=ids)
+    for given in (std, std.isel(star=slice(None, None, -1))):
+        made = Gaussians(x, std=given)
+        np.testing.assert_allclose(made.covariances.variances(), STD**2 / 1e6, rtol=1e-14)
+        coef = UncertainSVC().fit(x, Y, X_std=given).coef_
+        np.testing.assert_allclose(coef, UncertainSVC().fit(X, Y, X_std=STD / 1e3).coef_)
+    variance = xr.DataArray(Q(STD, "millimetre ** 2"), dims=("star", "axis"))
+    made = Gaussians(x, variance=variance)
+    np.testing.assert_allclose(made.covariances.variances(), STD / 1e6, rtol=1e-14)
+    for fit in (
+        lambda: UncertainSVR().fit(X, x[:, 0]),
+        lambda: UncertainSVR().fit(X, X[:, 0], y_std=std[:, 0]),
+        lambda: UncertainSVR().fit(X, X[:, 0], y_std=Q(3.0, "millimetre")),
+        lambda: UncertainSVC().fit(X, Y, sample_weight=std[:, 0]),
+    ):
+        refuse("has the unit", fit, error=TypeError)
+    expected = UncertainSVC().fit(X, Y).coef_
+    for same in (Q(X, "dimensionless"), xr.DataArray(Q(X, "dimensionless"))):
+        np.testing.assert_array_equal(UncertainSVC().fit(same, Y).coef_, expected)
+
+
+def test_units_in_attributes_of_labelled_arrays_are_compared():
+    x, std = xr.DataArray(X, attrs={"units": "m"}), xr.DataArray(STD, attrs={"units": "mm"})
+    message = "has the attribute units='mm', .* has 'm'; attributes are not converted"
+    refuse(f"std {message}", Gaussians, x, std=std)
+    refuse(f"X_std {message}", UncertainSVC().fit, x, Y, X_std=std)
+    refuse(f"high {message}", intervals, x, (std + X.max()).assign_attrs(units="mm"))
+    for plain in (xr.DataArray(STD), STD, std.assign_attrs(units="m")):
+        np.testing.assert_array_equal(Gaussians(x, std=plain).covariances.values, STD)
+
+
+def test_quantities_of_unyt_are_converted_as_those_of_other_packages():
+    unyt = pytest.importorskip("unyt")
+    large, small = (lambda v, unit=unit: unyt.unyt_array(v, unit) for unit in ("m", "mm"))
+    made = Gaussians(large(X), std=small(1000 * STD))
+    np.testing.assert_allclose(made.covariances.values, STD, rtol=1e-14)
+    clf = UncertainSVC().fit(large(X), Y, X_std=small(1000 * STD))
+    values = clf.decision_function(small(1000 * X))
+    np.testing.assert_allclose(values, clf.decision_function(large(X)), rtol=1e-9, atol=1e-12)
+    refuse("cannot be converted to", Gaussians, large(X), std=unyt.unyt_array(STD, "s"))
+    refuse("std has no unit, mean has the unit m", Gaussians, large(X), std=STD)
+    kelvin = UncertainSVC().fit(unyt.unyt_array(X + 273.15, "K"), Y)
+    values = kelvin.decision_function(unyt.unyt_array(X + 273.15, "K"))
+    found = kelvin.decision_function(unyt.unyt_array(X, "degC"))
+    np.testing.assert_allclose(found, values, rtol=1e-9, atol=1e-9)

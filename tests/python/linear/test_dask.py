@@ -150,6 +150,24 @@ def test_frames_and_lists_of_gaussians_have_the_model_of_arrays(client, data):
     np.testing.assert_array_equal(sides, found.side_probability(frame, X_std=errors))
 
 
+def test_partitions_with_another_order_of_their_index_are_refused(client, data):
+    X, std, y, w = data
+    frame, errors = pd.DataFrame(X), pd.DataFrame(std)
+    items = np.array_split(np.arange(N), 3)
+    x, s, labels, weights = (
+        [each.iloc[rows] for rows in items] for each in (frame, errors, pd.Series(y), pd.Series(w))
+    )
+    delayed = [dask.delayed(part) for part in x]
+    backwards = lambda parts: [parts[0], parts[1].iloc[::-1], parts[2]]  # noqa: E731
+    expected = UncertainSVC().fit(delayed, labels, X_std=s, sample_weight=weights)
+    found = UncertainSVC().fit(delayed, labels, X_std=backwards(s), sample_weight=weights)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    with pytest.raises(ValueError, match="partition 1: y has row 0 labelled 199, in X it is 100"):
+        UncertainSVC().fit(delayed, backwards(labels))
+    with pytest.raises(ValueError, match="partition 1: sample_weight has row 0 labelled 199"):
+        UncertainSVR().fit(delayed, labels, sample_weight=backwards(weights))
+
+
 def test_predictions_are_lazy_and_those_of_the_local_model(client, data):
     X, std, y, _ = data
     dX, dstd, dy = cut(data[:3], [100, 100])

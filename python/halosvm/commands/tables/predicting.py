@@ -15,6 +15,7 @@ from halosvm.files.table_models import (
     meaning_of_errors,
     population_of,
 )
+from halosvm.files.tables.cells import with_unit
 from halosvm.files.tables.typed import WITH_COLUMNS
 from halosvm.files.tables.writing import output_format, require_table, write_columns
 
@@ -39,9 +40,11 @@ def predict(arguments: argparse.Namespace) -> None:
     require_population(arguments, model)
     table = read(arguments, model_features=names, trained=trained)
     columns = dict(table.kept)
-    predicted = (_values if is_regressor(machine_of(model)) else _decisions)(
-        model, as_taken(model, table.examples)
-    )
+    X = as_taken(model, table.examples)
+    if is_regressor(machine_of(model)):
+        predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X).items()}
+    else:
+        predicted = _decisions(model, X)
     for name in set(columns) & set(predicted):
         raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
     write_columns(columns | predicted, output, form)

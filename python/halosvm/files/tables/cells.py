@@ -204,6 +204,12 @@ def with_unit(name: str, unit: Any) -> str:
     return name if unit is None else f"{name} [{unit}]"
 
 
+def column_of(name: str, unit: str | None, names: Sequence[str]) -> str | None:
+    """Return the column of a name, which may have its unit in brackets there, or not have it."""
+    bare, _ = name_and_unit(name, ())
+    return next((n for n in (name, with_unit(bare, unit), bare) if n in names), None)
+
+
 def name_and_unit(name: str, names: Sequence[str]) -> tuple[str, str | None]:
     """Return the column of a feature of a model, and the unit to convert it to."""
     found = None if name in names else _IN_BRACKETS.fullmatch(name)

@@ -78,7 +78,16 @@ def read_svmlight(path: str, data: bytes, features: Sequence[str] | None) -> Mat
         raise TableError(f"{path} has {largest} features, the model {wanted}")
     X.resize(X.shape[0], wanted)
     names = tuple(str(k + 1) for k in range(wanted))
-    return Matrices(names, X.tocsr(), None, [_plain(v) for v in y.tolist()], rows)
+    targets = [_plain(v) for v in y.tolist()]
+    if (np.abs(y) >= 2**53).any():
+        targets = [t.removeprefix("+") for t in _first_cells(data)]  # which floats would round
+    return Matrices(names, X.tocsr(), None, targets, rows)
+
+
+def _first_cells(data: bytes) -> list[str]:
+    """Return the targets as they stand in svmlight text."""
+    parts = [line.split(b"#", 1)[0].split() for line in io.BytesIO(data)]
+    return [cells[0].decode("ascii") for cells in parts if cells]
 
 
 _ERRORS = ("X_std", "X_var", "X_cov")

@@ -16,6 +16,7 @@ import numpy as np
 from halosvm.checks.frames import Labels
 from halosvm.checks.reading import LARGEST
 from halosvm.files.tables.cells import (
+    column_of,
     complete_rows,
     convert,
     name_and_unit,
@@ -82,7 +83,7 @@ class Table:
     roles : dict of str to ErrorColumn, or None
         The error columns of features and values by the names of columns; None without columns.
     kept : dict of str to ndarray
-        Other columns that were asked for, as they stand in the file.
+        Other columns that were asked for, as they stand in the file; their names have the units.
     notes : tuple of str
         What was left out or taken for something.
     """
@@ -214,15 +215,18 @@ def read_table(
             if form == "csv"
             else TypedColumns(name, data, form)
         )
-        if own_label in columns.names:
-            label, target = (own_label if name == OWN else name for name in (label, target))
+        own = None if own_label is None else column_of(own_label, target_unit, columns.names)
+        if own is not None:
+            label, target = (own if name == OWN else name for name in (label, target))
         if weight is None and own_weight in columns.names:
             weight = own_weight
         table = _from_columns(
             columns, label, target, weight, features, model_features, drop, keep, reading
         )
         if target is not None:
-            table = _in_unit(table, columns.unit(target), target_unit)
+            unit = columns.unit(target)
+            in_brackets = name_and_unit(target, ())[1]
+            table = _in_unit(table, in_brackets if unit is None else unit, target_unit)
     notes = list(table.notes)
     if own_weight is not None and table.weights is None:
         notes.append(f"no column {own_weight!r}, the weights of the model: all rows count alike")
@@ -372,7 +376,7 @@ def _from_columns(
         values_std=std[rows, -1].copy() if has_values_std else None,
         weights=None if weight is None else values[rows, -1].copy(),
         roles=roles.errors,
-        kept={name: columns.column(name)[rows] for name in keep},
+        kept={with_unit(name, columns.unit(name)): columns.column(name)[rows] for name in keep},
         notes=(*columns.notes, *roles.notes, *notes, *more),
         unit_of_rows=columns.unit_of_rows,
     )

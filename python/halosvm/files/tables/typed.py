@@ -97,11 +97,11 @@ class TypedColumns:
         ]
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column as it stands in the file, as text where some of it is missing."""
+        """Return a column as it stands in the file, masked where some of it is missing."""
         values, missing, _ = self._columns[name]
-        if missing.any() or values.dtype.kind not in "biuf":
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
             return np.array(self.cells(name), dtype=object)
-        return np.asarray(values)
+        return np.ma.array(values, mask=missing) if missing.any() else values
 
 
 _Columns = dict[str, tuple["npt.NDArray[Any]", "npt.NDArray[np.bool_]", Any]]
@@ -117,21 +117,19 @@ def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
     import pandas as pd
 
     read = pd.read_parquet if form == "parquet" else pd.read_feather
-    frame = read(io.BytesIO(data))
+    frame = read(io.BytesIO(data), dtype_backend="numpy_nullable")  # else null makes floats of all
     columns: _Columns = {}
     for name in frame.columns:
         series = frame[name]
         missing = series.isna().to_numpy(dtype=bool)
         if pd.api.types.is_numeric_dtype(series.dtype):
-            whole = not missing.any()
-            # of whole nullable columns older versions of pandas make objects
             own = getattr(series.dtype, "numpy_dtype", series.dtype)
-            plain = (
-                series.to_numpy(dtype=own)
-                if whole
-                else series.to_numpy(dtype=np.float64, na_value=0.0)
-            )
-            values = np.asarray(plain)
+            values = series.fillna(np.zeros((), own)[()]).to_numpy(dtype=own)
+            if values.dtype.kind == "f":
+                missing = missing | np.isnan(values)
+        elif isinstance(series.dtype, pd.CategoricalDtype):
+            entries = np.array([*series.cat.categories, ""], dtype=object)  # the last is missing
+            values = entries[series.cat.codes.to_numpy()]
         else:
             values = series.to_numpy(dtype=object)
         columns[str(name)] = (values, missing, None)
@@ -152,6 +150,7 @@ def _load_astropy(data: bytes, form: str) -> tuple[_Columns, int]:
         missing = np.zeros(len(table), dtype=bool)
         mask = getattr(column, "mask", None)
         plain = np.asarray(getattr(column, "value", column))
+        plain = plain.astype(plain.dtype.newbyteorder("="), copy=False)  # FITS has the other order
         if mask is not None and plain.ndim == 1:
             missing |= np.broadcast_to(mask, plain.shape)
         unit = getattr(column, "unit", None)

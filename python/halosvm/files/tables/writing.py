@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm.files.atomic import require_writable, write_bytes
-from halosvm.files.tables.cells import name_and_unit
+from halosvm.files.tables.cells import name_and_unit, with_unit
 from halosvm.files.tables.documents import MEANS_ALONE, DocumentFiles, documents_text
 from halosvm.files.tables.labels import parse_labels
 from halosvm.files.tables.opening import FORMATS, ending_of, format_of, require_package
@@ -62,6 +62,7 @@ def write_columns(
     Parameters
     ----------
     columns : mapping of str to ndarray
+        What is missing of numbers is masked.
     path : path-like
         A file, or - for standard output; its ending says how to compress, and parts .tsv from .csv.
     form : str
@@ -102,17 +103,21 @@ def write_table(
     """
     if form in WITH_COLUMNS:
         write_columns(_columns(table, label), path, form)
-    elif form == "npz":
+        return []
+    notes = []
+    if table.target_unit is not None:
+        notes.append(f"{form} has no place for the unit of the values, {table.target_unit}")
+    if form == "npz":
         write_bytes(path, _compressed(_as_npz(table), path))
     elif form == "svmlight":
         write_bytes(path, _compressed(_as_svmlight(table), path))
     else:
-        texts, notes = documents_text(table, documents)
+        texts, more = documents_text(table, documents)
         for name, text in zip((path, *documents), texts, strict=True):
             if name is not None:
                 write_bytes(name, _compressed(text.encode("utf-8"), name))
-        return notes
-    return []
+        notes += more
+    return notes
 
 
 def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
@@ -134,9 +139,10 @@ def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
         ):
             columns[f"{column}_std" + (f" [{unit}]" if unit else "")] = std[:, j]
     if table.values is not None:
-        columns[label] = table.values
+        column, unit = name_and_unit(label, ())[0], table.target_unit
+        columns[with_unit(column, unit)] = table.values
         if table.values_std is not None:
-            columns[f"{label}_std"] = table.values_std
+            columns[with_unit(f"{column}_std", unit)] = table.values_std
     elif table.labels:
         columns[label] = parse_labels(table.labels)
     return columns
@@ -156,10 +162,15 @@ def _as_csv(
 def _as_arrow(
     columns: Mapping[str, npt.NDArray[Any]], _path: str | os.PathLike[str], form: str
 ) -> bytes:
-    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import feather, parquet
 
-    frame, stream = pd.DataFrame(dict(columns)), io.BytesIO()
-    (frame.to_parquet if form == "parquet" else frame.to_feather)(stream)
+    arrays = {
+        name: pa.array(np.ma.getdata(values), mask=np.ma.getmaskarray(values))
+        for name, values in columns.items()
+    }
+    stream = io.BytesIO()
+    (parquet.write_table if form == "parquet" else feather.write_feather)(pa.table(arrays), stream)
     return stream.getvalue()
 
 
@@ -175,7 +186,7 @@ def _as_astropy(
             raise TableError(
                 f"two columns would be named {column!r}, which {form} parts from units"
             )
-        table[column] = values.astype(np.str_) if values.dtype.kind == "O" else values
+        table[column] = _as_held(values, form)
         table[column].unit = unit
         if form == "fits":
             _require_ascii(column, table[column], unit)
@@ -190,6 +201,32 @@ def _as_astropy(
         warnings.simplefilter("ignore")
         table.write(stream, format=form, **options)
     return stream.getvalue()
+
+
+def _as_held(values: npt.NDArray[Any], form: str) -> npt.NDArray[Any]:
+    """Return a column in a type that the format has, each entry as it is, if need be as text."""
+    held, missing = values.dtype, np.ma.is_masked(values)
+    if held == np.object_:
+        return values.astype(np.str_)
+    if form in ("fits", "votable") and held == np.int8:  # which FITS takes for flags
+        return values.astype(np.int16)
+    if form == "votable" and held in (np.uint16, np.uint32, np.uint64):
+        fits = np.ma.compressed(values).max(initial=0) < 2**63
+        return values.astype(np.int64) if fits else _as_text(values)
+    if form == "fits" and held == np.bool_ and missing:
+        return _as_text(values)
+    if form == "fits" and np.issubdtype(held, np.integer) and missing:
+        # the number that stands for missing ones must not be one of the others
+        used, ends = set(np.ma.compressed(values).tolist()), np.iinfo(held)
+        free = next((v for v in range(ends.min, ends.max + 1) if v not in used), None)
+        if free is None:
+            return _as_text(values)
+        return np.ma.array(values, fill_value=free, copy=True)
+    return values
+
+
+def _as_text(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    return np.ma.filled(values.astype(np.str_), "")
 
 
 def _require_ascii(name: str, values: npt.NDArray[Any], unit: str | None) -> None:
