@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from halosvm import _core
 from halosvm.checks import reading
+from halosvm.checks.errors_seen import had_errors
+from halosvm.core.user_warning import ErrorsLeftOutWarning, warn_user
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -30,6 +32,11 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
     ----------
     slope_, offset_ : float
         A and B.
+
+    Warns
+    -----
+    ErrorsLeftOutWarning
+        By `probability` without `std`, if `fit` had some.
 
     References
     ----------
@@ -92,12 +99,14 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name} has shape {array.shape}, expected (n_samples,)")
         check_consistent_length(*given.values())
         self.slope_, self.offset_ = _core.fit_platt(values, flags, weights)
+        self.__dict__.pop("_had_errors", None)
         if spreads is not None and spreads.any():
             if not (np.isfinite(spreads) & (spreads >= 0.0)).all():
                 row = int(np.flatnonzero(~(np.isfinite(spreads) & (spreads >= 0.0)))[0])
                 raise ValueError(f"std: row {row} is {spreads[row]:g}; it must be >= 0 and finite")
             c = np.ones(len(values)) if weights is None else weights
             self._fit_to_uncertain(values, flags, c, spreads)
+            self._had_errors = True
         return self
 
     def _fit_to_uncertain(
@@ -132,15 +141,16 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
         a, b = found.x
         self.slope_, self.offset_ = -float(a) / width, -float(b - a * centre / width)
 
-    def probability(self, decision: ArrayLike, std: ArrayLike = 0.0) -> NDArray[np.float64]:
+    def probability(self, decision: ArrayLike, std: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return P(positive), for uncertain decision values its expectation.
 
         Parameters
         ----------
         decision : array-like
             Decision values, or their means.
-        std : array-like, default=0.0
-            Their standard deviations (`decision_std`), of a shape that broadcasts.
+        std : array-like, optional
+            Their standard deviations (`decision_std`), of a shape that broadcasts; 0 and None are
+            certain.
 
         Returns
         -------
@@ -148,9 +158,17 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
             Probabilities; with `std` within 1e-4 of the exact expectation.
         """
         check_is_fitted(self)
+        if std is None and had_errors(self):
+            warn_user(
+                "PlattScaling was fitted to decision values with standard deviations, and these "
+                "have none, so that they are taken as exact; pass std=decision_std(X), or std=0",
+                ErrorsLeftOutWarning,
+            )
         values: NDArray[np.float64] = _core.platt_probability(
             reading.as_float_array(decision, "decision").astype(np.float64, copy=False),
-            reading.as_float_array(std, "std").astype(np.float64, copy=False),
+            reading.as_float_array(0.0 if std is None else std, "std").astype(
+                np.float64, copy=False
+            ),
             self.slope_,
             self.offset_,
         )

@@ -12,13 +12,27 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from halosvm.checks.errors_seen import had_errors
 from halosvm.core.user_warning import warn_user
 
 
-def warn_if_transformed_alone(estimator: Any, X: Any) -> None:
+def warn_if_transformed_alone(estimator: Any, X: Any, errors: list[Any]) -> None:
     """Warn if the errors beside X belong to another X, which earlier steps were given."""
     pipeline, original = _pipeline_of(estimator)
-    if pipeline is None or original is X or np.array_equal(np.asarray(original), np.asarray(X)):
+    if pipeline is None:
+        return
+    counted = [repr(step) for _, step in pipeline.steps[:-1] if had_errors(step)]
+    if counted:
+        warn_user(
+            f"errors are given beside an X in which {', '.join(counted)} counted errors before, so "
+            f"that they may count twice; {type(estimator).__name__}()"
+            ".set_fit_request(X_std=False, X_cov=False) does not ask for them",
+            UserWarning,
+        )
+        return
+    if all(hasattr(given, "columns") for given in errors):  # which have to agree
+        return
+    if original is X or np.array_equal(np.asarray(original), np.asarray(X)):
         return
     steps = [repr(step) for _, step in pipeline.steps[:-1] if not isinstance(step, str)]
     warn_user(
@@ -30,12 +44,17 @@ def warn_if_transformed_alone(estimator: Any, X: Any) -> None:
 
 
 def _pipeline_of(estimator: Any) -> tuple[Pipeline | None, Any]:
-    """Return the pipeline that is fitting its last step at the moment, and its X."""
+    """Return the pipeline that is fitting its last step at the moment, and its X.
+
+    That step, or one that fits it, if a step before counted errors.
+    """
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name in ("fit", "fit_predict"):
             own = frame.f_locals.get("self")
-            if isinstance(own, Pipeline) and own.steps[-1][1] is estimator:
+            if isinstance(own, Pipeline) and (
+                own.steps[-1][1] is estimator or any(had_errors(s) for _, s in own.steps[:-1])
+            ):
                 return own, frame.f_locals.get("X")
         frame = frame.f_back
     return None, None

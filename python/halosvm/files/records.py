@@ -69,6 +69,7 @@ SAVED: dict[str, Saved] = {}
 
 # ---- records -------------------------------------------------------------------------------------
 _FRAMES = "_sklearn_output_config"  # what `set_output` leaves
+_ERRORS = "_had_errors"  # where examples of the fit had errors
 _KEYS = {"estimator": "machine", "estimator_": "machine"}  # the name of the class is "estimator"
 
 
@@ -95,6 +96,8 @@ def record_of(estimator: Any) -> dict[str, Any]:
         record["n_features"] = int(estimator.n_features_in_)
         names = own.get("feature_names_in_")
         record["feature_names"] = None if names is None else [str(each) for each in names]
+    if own.get(_ERRORS):
+        record["had_errors"] = True
     if _FRAMES in own:
         record["frames"] = estimator._sklearn_output_config["transform"]  # noqa: SLF001
     for attribute, part in (saved.parts | saved.others).items():
@@ -119,6 +122,7 @@ def estimator_from(node: Node) -> Any:
     others = [
         *map(key_of, saved.others),
         "frames",
+        "had_errors",
         *(("n_features", "feature_names") if saved.of_features else ()),
     ]
     if saved.measures:
@@ -151,6 +155,8 @@ def estimator_from(node: Node) -> Any:
         names = [each.text() for each in fields["feature_names"].items()]
         sizes.bind("features", len(names), fields["feature_names"])
         estimator.feature_names_in_ = np.array(names, dtype=object)
+    if "had_errors" in fields and fields["had_errors"].flag():
+        setattr(estimator, _ERRORS, True)
     if "frames" in fields:
         estimator.set_output(transform=fields["frames"].choice(("default", "pandas", "polars")))
     saved.finish(estimator, sizes, node)

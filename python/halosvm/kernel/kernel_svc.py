@@ -376,7 +376,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     def _pair_values(self, X: Any, X_std: Any, X_cov: Any) -> Array:
         """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
         check_is_fitted(self)
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         threads = thread_count(self.n_threads)
         precomputed = isinstance(self._kernel, PrecomputedKernel)
         support = self.support_ if precomputed else self.support_gaussians_

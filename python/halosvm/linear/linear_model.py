@@ -34,7 +34,7 @@ class LinearScores(GaussianEstimator):
         return values
 
     def _spreads(self, X: Any, X_std: Any, X_cov: Any, coef: Array) -> Array:
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         std: Array = _core.decision_std(
             data.covariances.core_view(), coef, thread_count(self.n_threads)
         )
@@ -112,7 +112,7 @@ class LinearModel(LinearScores):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         probability: Array = _core.side_probability(
             self.decision_function(data), self.decision_std(data)
         )

@@ -368,7 +368,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
                 self.classes_ = encode_labels(np.repeat(np.unique(np.asarray(classes)), 3))[0]
             else:
                 y, sample_weight = read_targets(X, y, sample_weight)
-                data = self._read_data(X, X_std, X_cov)
+                data = self._read_with_errors(X, X_std, X_cov)
+                self._remember_errors(data)
                 y = read_labels(y, len(data))
                 if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                     raise ValueError(

@@ -269,7 +269,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
                 data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
             else:
                 y, sample_weight = read_targets(X, y, sample_weight)
-                data = self._read_data(X, X_std, X_cov)
+                data = self._read_with_errors(X, X_std, X_cov)
+                self._remember_errors(data)
             data = with_sizes(data, X, self.error_scale)
             values = as_float_array(y, "y", len(data)).astype(np.float64)
             require_finite(values, "y")
@@ -346,7 +347,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         check_is_fitted(self)
         if not return_std:
             return self._values(X, X_std, X_cov)
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         return self._values(data), self._spreads(data, None, None, self.coef_[None])[:, 0]
 
     def _values(self, X: Any, X_std: Any = None, X_cov: Any = None) -> Array:

@@ -270,7 +270,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         joined = self.output != "mixture"
         found = _core.true_value_posteriors(
             self._population(),
-            data.core_view(),
+            data.core_view(missing=True),
             joined,
             covariances=self.output != "mean",
             n_threads=thread_count(self.n_threads),

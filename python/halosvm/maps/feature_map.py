@@ -142,8 +142,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, GaussiansOut, GaussianEstimato
         """
         check_is_fitted(self)
         self._check_parameters()
-        data = self._read_data(X, X_std, X_cov)
-        if self.covariance == "bound":
+        bound = self.covariance == "bound"  # whose means know of no errors
+        data = (self._read_data if bound else self._read_with_errors)(X, X_std, X_cov)
+        if bound:
             if isinstance(data, GaussianMixtures):
                 raise TypeError("X is GaussianMixtures; covariance='bound' is for sets of one ball")
             means = self._means(Gaussians(data.mean))
