@@ -96,8 +96,6 @@ def record_of(estimator: Any) -> dict[str, Any]:
         record["n_features"] = int(estimator.n_features_in_)
         names = own.get("feature_names_in_")
         record["feature_names"] = None if names is None else [str(each) for each in names]
-    if own.get(_ERRORS):
-        record["had_errors"] = True
     if _FRAMES in own:
         record["frames"] = estimator._sklearn_output_config["transform"]  # noqa: SLF001
     for attribute, part in (saved.parts | saved.others).items():
@@ -108,8 +106,8 @@ def record_of(estimator: Any) -> dict[str, Any]:
                 record[key_of(attribute)] = part.write(getattr(estimator, attribute))
             except ValueError as error:
                 raise ValueError(f"{attribute} of {name}: {error}") from error
-    kept = [measure for measure in saved.measures if measure in own]
-    if saved.measures:
+    kept = [measure for measure in (*saved.measures, _ERRORS) if measure in own]
+    if saved.measures or kept:
         record["fit"] = {each: values.measure_to_json(own[each]) for each in kept}
     return record
 
@@ -122,7 +120,7 @@ def estimator_from(node: Node) -> Any:
     others = [
         *map(key_of, saved.others),
         "frames",
-        "had_errors",
+        *(() if saved.measures else ("fit",)),
         *(("n_features", "feature_names") if saved.of_features else ()),
     ]
     if saved.measures:
@@ -155,13 +153,11 @@ def estimator_from(node: Node) -> Any:
         names = [each.text() for each in fields["feature_names"].items()]
         sizes.bind("features", len(names), fields["feature_names"])
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    if "had_errors" in fields and fields["had_errors"].flag():
-        setattr(estimator, _ERRORS, True)
     if "frames" in fields:
         estimator.set_output(transform=fields["frames"].choice(("default", "pandas", "polars")))
     saved.finish(estimator, sizes, node)
     measures = fields["fit"].fields((), None) if "fit" in fields else {}
-    for measure in measures.keys() & set(saved.measures):
+    for measure in measures.keys() & {*saved.measures, _ERRORS}:
         setattr(estimator, measure, values.measure_from_json(measures[measure]))
     return estimator
 
