@@ -10,7 +10,7 @@ Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`:
            `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
 After      `UncertainCalibratedClassifier`, `PlattScaling`: probabilities
-           `save_model`, `load_model`
+           `save_model`, `load_model`; `ErrorsLeftOutWarning`: of test examples without errors
 Pictures   `UncertainDecisionBoundaryDisplay`, `ObjectivePlot`, `SupportPlot`, `ReliabilityDisplay`
 Scale      `chunks`: data larger than memory
 C++        `cmake_dir`, `include_dir`: the core for other programs

@@ -24,6 +24,7 @@ from halosvm.checks.estimator import (
     ERRORS,
     GaussianClassifier,
     GaussianEstimator,
+    have_errors,
     read_example_weights,
 )
 from halosvm.checks.parameters import require_choice
@@ -216,6 +217,11 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         decision, spread = self._scores(self.estimator_, self._read_with_errors(X, X_std, X_cov))
@@ -297,9 +303,7 @@ def _require_same_classes(estimator: Any, classes: NDArray[Any]) -> None:
 
 
 def _uncertain(data: Any) -> bool:
-    return not isinstance(data, np.ndarray) and not (
-        isinstance(data, Gaussians) and data.covariances.certain
-    )
+    return not isinstance(data, np.ndarray) and have_errors(data)
 
 
 def _plain(data: Any) -> Any:

@@ -24,7 +24,7 @@ from halosvm.checks.targets import read_labels, read_weights, weight_of_each
 from halosvm.checks.transformed_alone import warn_if_transformed_alone
 from halosvm.checks.units import converted
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
-from halosvm.gaussians.mixtures import GaussianMixtures, as_examples
+from halosvm.gaussians.mixtures import as_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +155,6 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
     def _read_first(self, X: Any, X_std: Any, X_cov: Any, y: Any = None) -> tuple[Any, Any]:
         """Read the examples of a fit, with labels if there are any, and remember the features."""
         X_std, X_cov = without_counted_errors(X, X_std, X_cov)
-        self.__dict__.pop("_had_errors", None)
         if self._is_read_by_us(X):
             data = self._with_errors(X, None, X_std, X_cov)
             _require_rows(data)
@@ -176,7 +175,7 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             if errors:
                 warn_if_transformed_alone(self, X, errors)
         self._remember_units(data)
-        self._remember_errors(data)
+        self._remember_errors(have_errors(data))
         return data, y
 
     def _read_new_examples(self, X: Any, X_std: Any, X_cov: Any) -> Any:
@@ -194,9 +193,10 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         if data.feature_units is not None:
             self.feature_units_in_ = data.feature_units
 
-    def _remember_errors(self, data: Any) -> None:
-        """Remember that examples have errors, if so: those to come should have some as well."""
-        if isinstance(data, GaussianMixtures) or not data.covariances.certain:
+    def _remember_errors(self, there: bool) -> None:
+        """Remember whether examples have errors: those to come should have some as well."""
+        self.__dict__.pop("_had_errors", None)
+        if there:
             self._had_errors = True
 
     def _read_means(self, X: Any, X_std: Any = None, X_cov: Any = None) -> Rows:
@@ -273,6 +273,11 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
                     raise ValueError(f"X has feature {i} named {name!r}, in fit it was {fitted!r}")
         units = getattr(self, "feature_units_in_", None)
         return X.in_units(units, "X", "the training data")
+
+
+def have_errors(examples: Any) -> bool:
+    """Tell whether examples, as they are read, are uncertain."""
+    return not (isinstance(examples, Gaussians) and examples.covariances.certain)
 
 
 def require_finite_decisions(values: NDArray[np.float64], means: Any = None) -> None:

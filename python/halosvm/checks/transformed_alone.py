@@ -18,10 +18,10 @@ from halosvm.core.user_warning import warn_user
 
 def warn_if_transformed_alone(estimator: Any, X: Any, errors: list[Any]) -> None:
     """Warn if the errors beside X belong to another X, which earlier steps were given."""
-    pipeline, original = _pipeline_of(estimator)
+    pipeline, before, original = _pipeline_of(estimator)
     if pipeline is None:
         return
-    counted = [repr(step) for _, step in pipeline.steps[:-1] if had_errors(step)]
+    counted = [repr(step) for step in before if had_errors(step)]
     if counted:
         warn_user(
             f"errors are given beside an X in which {', '.join(counted)} counted errors before, so "
@@ -30,11 +30,13 @@ def warn_if_transformed_alone(estimator: Any, X: Any, errors: list[Any]) -> None
             UserWarning,
         )
         return
+    if pipeline.steps[-1][1] is not estimator:
+        return
     if all(hasattr(given, "columns") for given in errors):  # which have to agree
         return
     if original is X or np.array_equal(np.asarray(original), np.asarray(X)):
         return
-    steps = [repr(step) for _, step in pipeline.steps[:-1] if not isinstance(step, str)]
+    steps = [repr(step) for step in before if not isinstance(step, str)]
     warn_user(
         f"errors are given beside an X that was changed by {', '.join(steps)}, and were not "
         "changed with it; put UncertainStandardScaler or Propagate(transformer) in its place, "
@@ -43,18 +45,23 @@ def warn_if_transformed_alone(estimator: Any, X: Any, errors: list[Any]) -> None
     )
 
 
-def _pipeline_of(estimator: Any) -> tuple[Pipeline | None, Any]:
-    """Return the pipeline that is fitting its last step at the moment, and its X.
+def _pipeline_of(estimator: Any) -> tuple[Pipeline | None, list[Any], Any]:
+    """Return the pipeline that is being fitted, the steps before the estimator, and its X.
 
-    That step, or one that fits it, if a step before counted errors.
+    The estimator is one of its steps, or is fitted by the last one, as in a search.
     """
     frame = inspect.currentframe()
+    transforming = None
     while frame is not None:
-        if frame.f_code.co_name in ("fit", "fit_predict"):
-            own = frame.f_locals.get("self")
-            if isinstance(own, Pipeline) and (
-                own.steps[-1][1] is estimator or any(had_errors(s) for _, s in own.steps[:-1])
-            ):
-                return own, frame.f_locals.get("X")
+        name, own = frame.f_code.co_name, frame.f_locals.get("self")
+        if isinstance(own, Pipeline) and name == "_fit":
+            transforming = own
+        elif isinstance(own, Pipeline) and name in ("fit", "fit_predict"):
+            steps = [step for _, step in own.steps]
+            place = len(steps) - 1
+            if own is transforming:
+                place = next((i for i, step in enumerate(steps) if step is estimator), 0)
+            if place:
+                return own, steps[:place], frame.f_locals.get("X")
         frame = frame.f_back
-    return None, None
+    return None, [], None

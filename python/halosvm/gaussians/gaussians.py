@@ -42,11 +42,13 @@ class Gaussians(arrays.Frozen):
         Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too;
         do not change them afterwards. A data frame also gives the feature names.
         Quantities of astropy and pint, and astropy tables with units, also give the units.
+        NaN and masked entries are missing, but in sparse arrays: `EmpiricalBayes` estimates them.
     std : array-like of shape (n_samples,) or (n_samples, n_features), optional
         Standard deviations, in the unit of the features: one per example, or one per example and
-        feature; 0 means certain. A data frame is paired with that of the means by its index and by
-        its columns, whose names may differ by one prefix and one suffix, as `a_err` and `a` do, or
-        altogether; labels that contradict those of the means are refused.
+        feature; 0 means certain, and can stand alone for all; infinity means that the value is
+        missing, whose error may be NaN. A data frame is paired with that of the means by its index
+        and by its columns, whose names may differ by one prefix and one suffix, as `a_err` and `a`
+        do, or altogether; labels that contradict those of the means are refused.
     variance : array-like of shape (n_samples,) or (n_samples, n_features), optional
         The squares of standard deviations.
     cov : Covariances or array-like, optional
@@ -59,9 +61,9 @@ class Gaussians(arrays.Frozen):
     Attributes
     ----------
     mean : ndarray or csr_array of float32 or float64 of shape (n_samples, n_features)
-        The means, read-only.
+        The means, read-only; NaN where a value is missing.
     covariances : Covariances
-        Their covariances.
+        Their covariances, finite; what they are where a value is missing says nothing.
     feature_names : ndarray of str objects of shape (n_features,), or None
         The columns of the data frame that gave the means, if all are strings.
     feature_units : tuple of units, or None
@@ -75,10 +77,11 @@ class Gaussians(arrays.Frozen):
     Raises
     ------
     ValueError
-        For shapes that do not agree; values that are NaN, infinite or above 1e150; negative
-        variances; matrices that are not symmetric and positive semi-definite; and for arrays whose
-        meaning is open: one matrix for all examples, or as many examples as features where the
-        dimensions do not tell the two apart. The message names the constructor to use.
+        For shapes that do not agree; means that are infinite or above 1e150; errors that are NaN
+        where there is a value, or negative; matrices that are not symmetric and positive
+        semi-definite; and for arrays whose meaning is open: one matrix for all examples, or as many
+        examples as features where the dimensions do not tell the two apart. The message names the
+        constructor to use.
     TypeError
         For arrays that do not hold real numbers.
 

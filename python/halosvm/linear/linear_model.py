@@ -86,6 +86,11 @@ class LinearModel(LinearScores):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         return self._squeezed(self._spreads(X, X_std, X_cov, self.coef_))
@@ -110,6 +115,11 @@ class LinearModel(LinearScores):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         data = self._read_with_errors(X, X_std, X_cov)

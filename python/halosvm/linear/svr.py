@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.checks.estimator import ERRORS, GaussianRegressor, read_targets
+from halosvm.checks.estimator import ERRORS, GaussianRegressor, have_errors, read_targets
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, require_finite
 from halosvm.checks.targets import weight_of_each
@@ -270,7 +270,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             else:
                 y, sample_weight = read_targets(X, y, sample_weight)
                 data = self._read_with_errors(X, X_std, X_cov)
-                self._remember_errors(data)
+                self._remember_errors(self._had_errors or have_errors(data))
             data = with_sizes(data, X, self.error_scale)
             values = as_float_array(y, "y", len(data)).astype(np.float64)
             require_finite(values, "y")
@@ -304,6 +304,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         result = fit_values(rows, summary, halves, settings, self._start(scale.unit, shift))
         self._remember_features(summary)
         self._remember_units(summary)
+        self._remember_errors(not summary.certain)
         return self._take(result, scale, shift)
 
     def _halves(self, scale: Scale, shift: float, noise: float | None = None) -> HalvesOf:

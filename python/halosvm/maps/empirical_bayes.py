@@ -263,6 +263,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         -------
         Gaussians, GaussianMixtures or ndarray of shape (n_samples, n_features)
             As `output` says.
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         self._check_choice("output", _OUTPUTS)

@@ -139,6 +139,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, GaussiansOut, GaussianEstimato
         -------
         Gaussians or ndarray of shape (n_samples, n_components)
             As `output` and `covariance` say.
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         self._check_parameters()

@@ -15,7 +15,7 @@ from halosvm import _core
 from halosvm.checks import frames, units
 from halosvm.checks.error_arguments import X_NAMES, with_errors
 from halosvm.checks.errors_seen import without_counted_errors
-from halosvm.checks.estimator import GaussianEstimator
+from halosvm.checks.estimator import GaussianEstimator, have_errors
 from halosvm.checks.parameters import require_count, thread_count
 from halosvm.checks.reading import as_float_array, needs_own_reading, unmasked
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
@@ -64,6 +64,11 @@ class PopulationModel(GaussianEstimator):
         -------
         ndarray of shape (n_samples,)
             0 where nothing is measured.
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         data = self._read(X, X_std, X_cov, reset=False)
@@ -140,9 +145,8 @@ class PopulationModel(GaussianEstimator):
         X_std, X_cov = without_counted_errors(X, X_std, X_cov)
         data = self._read_measurements(X, X_std, X_cov, reset=reset)
         if reset:
-            self.__dict__.pop("_had_errors", None)
             self._remember_units(data)
-            self._remember_errors(data)
+            self._remember_errors(have_errors(data))
         checked: Gaussians = self._check_features(data)
         if not reset:
             self._warn_if_errors_left_out(X, X_std, X_cov)

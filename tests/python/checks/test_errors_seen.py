@@ -332,6 +332,15 @@ def test_a_second_population_does_not_count_errors_again():
     assert scaled.score(Gaussians(X_TEST, std=STD_TEST), Y_TEST) > 0.8
 
 
+def test_a_second_fit_is_told_nothing_that_the_first_was_not():
+    x, y, std = few()
+    for steps in ([EmpiricalBayes()], [UncertainStandardScaler(), EmpiricalBayes(output="mean")]):
+        pipeline = make_pipeline(*steps, UncertainSVC())
+        with sklearn.config_context(enable_metadata_routing=True):
+            first = pipeline.fit(x, y, X_std=std)[-1].coef_
+            np.testing.assert_array_equal(pipeline.fit(x, y, X_std=std)[-1].coef_, first)
+
+
 def test_errors_of_the_means_themselves_count():
     means, _ = plain_means()
     own = np.full_like(means, 0.7)
@@ -343,7 +352,9 @@ def test_errors_of_the_means_themselves_count():
     assert type(EmpiricalBayes(output="mean").fit_transform(X, X_std=STD)) is np.ndarray
 
 
-@pytest.mark.parametrize("last", [UncertainSVC(), BaggingClassifier(UncertainSVC(), 2)], ids=repr)
+@pytest.mark.parametrize(
+    "last", [UncertainSVC(), BaggingClassifier(UncertainSVC(), 2, random_state=0)], ids=repr
+)
 @pytest.mark.parametrize(
     "steps",
     [
@@ -352,6 +363,7 @@ def test_errors_of_the_means_themselves_count():
     ],
     ids=["scaler of scikit-learn", "frames"],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of errors twice
 def test_what_cannot_remember_is_told(steps, last):
     pytest.importorskip("pandas")
     pipeline = make_pipeline(*steps, last)
