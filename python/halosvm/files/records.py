@@ -157,8 +157,10 @@ def estimator_from(node: Node) -> Any:
         estimator.set_output(transform=fields["frames"].choice(("default", "pandas", "polars")))
     saved.finish(estimator, sizes, node)
     measures = fields["fit"].fields((), None) if "fit" in fields else {}
-    for measure in measures.keys() & {*saved.measures, _ERRORS}:
+    for measure in measures.keys() & set(saved.measures):
         setattr(estimator, measure, values.measure_from_json(measures[measure]))
+    if _ERRORS in measures and measures[_ERRORS].flag():
+        setattr(estimator, _ERRORS, True)
     return estimator
 
 
