@@ -50,7 +50,7 @@ def one_split(seed: int, methods: tuple[str, ...]) -> dict[str, np.ndarray]:
         clf = UncertainCalibratedClassifier(UncertainSVC(), method=method)
         clf.fit(known, y[train])
         out[f"{method}, with errors"] = judge(clf.predict_proba(new)[:, 1], y[test])
-        out[f"{method}, means alone"] = judge(clf.predict_proba(new.mean)[:, 1], y[test])
+        out[f"{method}, means alone"] = judge(clf.predict_proba(new.mean, X_std=0)[:, 1], y[test])
     plain = CalibratedClassifierCV(UncertainSVC(), ensemble=False).fit(known, y[train])
     out["CalibratedClassifierCV"] = judge(plain.predict_proba(new)[:, 1], y[test])
     return out

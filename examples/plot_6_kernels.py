@@ -61,7 +61,7 @@ grid = np.stack(np.meshgrid(*edges), -1)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.scatter(*X.mean[train].T, c=y[train], cmap="coolwarm", s=12)
 for name, colour in zip(machines, ("black", "C2", "C4"), strict=True):
-    values = machines[name].decision_function(grid.reshape(-1, 2)).reshape(80, 80)
+    values = machines[name].decision_function(Gaussians(grid.reshape(-1, 2))).reshape(80, 80)
     ax.contour(*np.moveaxis(grid, -1, 0), values, levels=[0], colors=colour)
     ax.plot([], [], color=colour, label=name)
 ax.set(xlabel="feature 0", ylabel="feature 1")

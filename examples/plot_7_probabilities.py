@@ -44,7 +44,7 @@ clf = UncertainCalibratedClassifier(UncertainSVC()).fit(known, y[train])
 # --------------------------------------------
 
 with_errors = clf.predict_proba(asked)[:, 1]
-means_alone = clf.predict_proba(asked.mean)[:, 1]
+means_alone = clf.predict_proba(asked.mean, X_std=0)[:, 1]
 print(f"log loss with errors {log_loss(y[test], with_errors):.3f}")
 print(f"    of means alone   {log_loss(y[test], means_alone):.3f}")
 
@@ -55,7 +55,7 @@ print(f"    of means alone   {log_loss(y[test], means_alone):.3f}")
 figure, axes = plt.subplots(
     2, 1, figsize=(5.5, 5.5), sharex=True, height_ratios=[3, 1], layout="constrained"
 )
-for name, examples in (("with errors", asked), ("means alone", asked.mean)):
+for name, examples in (("with errors", asked), ("means alone", Gaussians(asked.mean))):
     ReliabilityDisplay.from_estimator(clf, examples, y[test], n_bins=6, name=name, ax=axes)
 plt.show()
 

@@ -63,7 +63,7 @@ class TrainingErrorsSVC(UncertainKernelSVC):
 
     def predict(self, X: Gaussians) -> NDArray[Any]:
         """Predict from the means."""
-        return super().predict(X.mean)
+        return super().predict(X.mean, X_std=0)
 
 
 def methods(gammas: tuple[float, ...]) -> dict[str, Method]:

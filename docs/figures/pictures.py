@@ -83,7 +83,7 @@ def main(output):
     prior = EmpiricalBayes().fit(wide[parts[0]])
     train, test = (prior.transform(wide[rows]) for rows in parts)
     sure = UncertainCalibratedClassifier(UncertainSVC()).fit(train, y[parts[0]])
-    certain = pd.DataFrame(test.mean, columns=test.feature_names)
+    certain = Gaussians(pd.DataFrame(test.mean, columns=test.feature_names))
     axes = ax["curve"], ax["counts"]
     for name, examples in (("with errors", test), ("means alone", certain)):
         ReliabilityDisplay.from_estimator(sure, examples, y[parts[1]], n_bins=6, name=name, ax=axes)

@@ -10,7 +10,7 @@ Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`:
            `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
 After      `UncertainCalibratedClassifier`, `PlattScaling`: probabilities
-           `save_model`, `load_model`
+           `save_model`, `load_model`; `ErrorsLeftOutWarning`: of test examples without errors
 Pictures   `UncertainDecisionBoundaryDisplay`, `ObjectivePlot`, `SupportPlot`, `ReliabilityDisplay`
 Scale      `chunks`: data larger than memory
 C++        `cmake_dir`, `include_dir`: the core for other programs
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from halosvm.core.config import show_config as show_config
     from halosvm.core.embedding import cmake_dir as cmake_dir
     from halosvm.core.embedding import include_dir as include_dir
+    from halosvm.core.user_warning import ErrorsLeftOutWarning as ErrorsLeftOutWarning
     from halosvm.display.decision_boundary import (
         UncertainDecisionBoundaryDisplay as UncertainDecisionBoundaryDisplay,
     )
@@ -71,6 +72,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "Covariances": "gaussians.covariances",
     "EmpiricalBayes": "maps.empirical_bayes",
+    "ErrorsLeftOutWarning": "core.user_warning",
     "GaussianMixtures": "gaussians.mixtures",
     "Gaussians": "gaussians.gaussians",
     "IsotropicKernelSVC": "kernel.isotropic_kernel_svc",

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sklearn.model_selection import cross_val_score
 
 import halosvm
 
@@ -32,6 +33,19 @@ def test_examples_run_one_after_the_other_in_one_session():
     names = run_blocks(README)
     assert names["any_other"].predict(names["measured"][:2]).shape == (2,)
     assert names["clf"].suboptimality_ <= 1e-6
+
+
+def test_measurements_with_holes_are_judged_alike_as_gaussians_arrays_and_frames():
+    names = run_blocks(DOCS / "guide" / "sklearn.md")
+    scores, best = names["scores"], names["search"].best_score_
+    for way in ("arrays", "frames"):
+        assert (names[f"scores_of_{way}"] == scores).all()
+        assert names[f"search_of_{way}"].best_score_ == best
+    # Where errors reach the fit alone, which is warned of, the scores are others.
+    given = {"empiricalbayes__X_std": names["std"]}
+    with pytest.warns(halosvm.ErrorsLeftOutWarning):
+        others = cross_val_score(names["posteriors"], names["values"], names["y"], params=given)
+    assert (others != scores).any()
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(DOCS)))

@@ -20,6 +20,7 @@ from halosvm.calibration.curves import IsotonicCurve, Temperature
 from halosvm.calibration.expectations import mean_over, roots_of
 from halosvm.calibration.platt import PlattScaling
 from halosvm.calibration.scores import plain, scores
+from halosvm.checks.errors_seen import had_errors, warn_of_errors_left_out
 from halosvm.checks.estimator import (
     ERRORS,
     GaussianClassifier,
@@ -99,6 +100,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
 
     _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True
+    _takes_missing = True  # as far as the estimator does
 
     def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = None) -> None:
         self.estimator = estimator
@@ -127,6 +129,10 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         """
         require_choice(self.method, "method", METHODS)
         with self._all_or_nothing():
+            frozen = isinstance(self.estimator, FrozenEstimator)
+            given = isinstance(X, self._example_types) or X_std is not None or X_cov is not None
+            if frozen and not given and had_errors(self.estimator):
+                warn_of_errors_left_out(self)
             data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
             check_classification_targets(exact_labels(y, "y", objects=True))
             self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
@@ -218,9 +224,14 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
-        decision, spread = self._scores(self.estimator_, self._read_data(X, X_std, X_cov))
+        decision, spread = self._scores(self.estimator_, self._read_with_errors(X, X_std, X_cov))
         if decision.ndim == 1:
             p = self.curves_[0].probability(decision, spread)
             return np.column_stack([1.0 - p, p])
@@ -236,7 +247,8 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
     def _normalised(self, decision: Array) -> Array:
         """Return the probabilities of certain decision values (..., k)."""
         p = np.stack(
-            [curve.probability(decision[..., k]) for k, curve in enumerate(self.curves_)], axis=-1
+            [curve.probability(decision[..., k], 0.0) for k, curve in enumerate(self.curves_)],
+            axis=-1,
         )
         total = p.sum(axis=-1, keepdims=True)
         even = np.full_like(p, 1.0 / p.shape[-1])

@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from halosvm import _core
 from halosvm.checks import reading
+from halosvm.checks.errors_seen import had_errors
 from halosvm.checks.estimator import first_index, require_one_order
 from halosvm.checks.frames import Labels, labels_of, paired
 from halosvm.checks.targets import exact_labels
+from halosvm.core.user_warning import ErrorsLeftOutWarning, warn_user
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -33,6 +35,11 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
     ----------
     slope_, offset_ : float
         A and B.
+
+    Warns
+    -----
+    ErrorsLeftOutWarning
+        By `probability` without `std`, if `fit` had some.
 
     References
     ----------
@@ -101,12 +108,14 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
         if spreads is not None:
             spreads = paired(spreads, std, "std", Labels(index=index), other)
         self.slope_, self.offset_ = _core.fit_platt(values, flags, weights)
+        self.__dict__.pop("_had_errors", None)
         if spreads is not None and spreads.any():
             if not (np.isfinite(spreads) & (spreads >= 0.0)).all():
                 row = int(np.flatnonzero(~(np.isfinite(spreads) & (spreads >= 0.0)))[0])
                 raise ValueError(f"std: row {row} is {spreads[row]:g}; it must be >= 0 and finite")
             c = np.ones(len(values)) if weights is None else weights
             self._fit_to_uncertain(values, flags, c, spreads)
+            self._had_errors = True
         return self
 
     def _fit_to_uncertain(
@@ -141,15 +150,16 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
         a, b = found.x
         self.slope_, self.offset_ = -float(a) / width, -float(b - a * centre / width)
 
-    def probability(self, decision: ArrayLike, std: ArrayLike = 0.0) -> NDArray[np.float64]:
+    def probability(self, decision: ArrayLike, std: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return P(positive), for uncertain decision values its expectation.
 
         Parameters
         ----------
         decision : array-like
             Decision values, or their means.
-        std : array-like, default=0.0
-            Their standard deviations (`decision_std`), of a shape that broadcasts.
+        std : array-like, optional
+            Their standard deviations (`decision_std`), of a shape that broadcasts; 0 and None are
+            certain.
 
         Returns
         -------
@@ -157,6 +167,13 @@ class PlattScaling(BaseEstimator):  # type: ignore[misc]
             Probabilities; with `std` within 1e-4 of the exact expectation.
         """
         check_is_fitted(self)
+        if std is None and had_errors(self):
+            warn_user(
+                "PlattScaling was fitted to decision values with standard deviations, and these "
+                "have none, so that they are taken as exact; pass std=decision_std(X), or std=0",
+                ErrorsLeftOutWarning,
+            )
+        std = 0.0 if std is None else std
         spreads = reading.as_float_array(std, "std").astype(np.float64, copy=False)
         spreads = paired(spreads, std, "std", labels_of(decision, "decision"), "decision")
         values: NDArray[np.float64] = _core.platt_probability(

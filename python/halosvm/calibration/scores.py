@@ -15,7 +15,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from halosvm.calibration.expectations import normal_nodes
-from halosvm.checks.estimator import GaussianEstimator
+from halosvm.checks.errors_seen import had_errors
+from halosvm.checks.estimator import GaussianEstimator, have_errors
 from halosvm.gaussians.gaussians import Gaussians
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ def scores(model: Any, data: Any, *, logits: bool) -> tuple[Array, Array]:
 
 def uncertain(data: Any) -> bool:
     """Return whether examples have errors."""
-    return not isinstance(data, np.ndarray) and not (
-        isinstance(data, Gaussians) and data.covariances.certain
-    )
+    return not isinstance(data, np.ndarray) and have_errors(data)
 
 
 def plain(data: Any) -> Any:
@@ -88,6 +87,7 @@ def _given(model: Any, data: Any) -> Any:
     Names and units are lost with the Gaussians, and missed by a model that knows them.
     """
     known = hasattr(model, "feature_names_in_") or hasattr(model, "feature_units_in_")
+    known = known or had_errors(model)  # which is told so that the examples are exact
     return data if known and isinstance(model, GaussianEstimator) else plain(data)
 
 

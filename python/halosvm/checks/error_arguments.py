@@ -2,11 +2,14 @@
 
 In:  means, and what the user gave as errors, under the names of the arguments that held them.
 Out: arrays of means, and covariances; errors for what is unclear name the constructor to use.
+
+Where missing values are allowed, a value is missing if it is NaN or masked, or if its error is
+infinite. Its mean then is NaN; what its covariances are says nothing, and is finite.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -36,38 +39,56 @@ OWN_NAMES = Names()
 X_NAMES = Names("X", "X_std", "X_variance", "X_cov")
 
 
-def read_errors(
-    shape: tuple[int, ...], feature_units: FeatureUnits, *, X_std: Any, X_cov: Any
-) -> Covariances:
-    """Read the errors of an `X` of a shape, in its order, as `as_gaussians` does; of none zeros."""
-    given = {"std": X_std, "cov": X_cov}
-    return _read_covariances(X_NAMES, shape, frames.Labels(), feature_units, given)
+State: TypeAlias = "tuple[Rows, Covariances, FeatureNames | None, FeatureUnits, None]"
 
 
 def read_examples(
-    names: Names, mean: ArrayLike, labels: frames.Labels, **spreads: Any
-) -> tuple[Rows, Covariances, FeatureNames | None, FeatureUnits, None]:
-    """Return the checked state of Gaussians; errors speak in the user's words."""
+    names: Names, mean: ArrayLike, labels: frames.Labels, *, missing: bool = False, **spreads: Any
+) -> State:
+    """Return the checked state of Gaussians; errors speak in the user's words.
+
+    `missing` tells whether values may be missing.
+    """
     bare, unit = units.split(mean)
+    if missing:
+        bare = reading.unmasked(bare)
     means = reading.as_rows(bare, names.mean, "n_samples", "n_features")
     features = units.for_features(unit, means.shape[1])
-    covariances = _read_covariances(names, means.shape, labels, features, spreads)
+    return with_errors(names, means, labels, features, missing=missing, **spreads)
+
+
+def with_errors(
+    names: Names,
+    means: Rows,
+    labels: frames.Labels,
+    features: FeatureUnits,
+    *,
+    missing: bool,
+    **spreads: Any,
+) -> State:
+    """Return the checked state of Gaussians of means that are read already."""
+    missing = missing and not sparse.issparse(means)
+    means, covariances = _with_covariances(names, means, labels, features, missing, spreads)
     if means.shape[0]:
-        _core.Gaussians(means, covariances.core_view()).check(names.mean)
+        holes = np.isnan(means) if missing and np.isnan(means.min(initial=0.0)) else None
+        there = means if holes is None else np.where(holes, np.zeros((), means.dtype), means)
+        _core.Gaussians(there, covariances.core_view()).check(names.mean)
     return means, covariances, labels.names, features, None
 
 
-def _read_covariances(
+def _with_covariances(
     names: Names,
-    shape: tuple[int, ...],
+    means: Rows,
     labels: frames.Labels,
     features: FeatureUnits,
+    missing: bool,
     spreads: dict[str, Any],
-) -> Covariances:
+) -> tuple[Rows, Covariances]:
     """Make covariances of the one of std, variance and cov that is given, of none zeros."""
+    shape = means.shape
     given = {keyword: value for keyword, value in spreads.items() if value is not None}
     if not given:
-        return Covariances.zero(*shape)
+        return means, Covariances.zero(*shape)
     if len(given) > 1:
         first, second = list(given)[:2]
         raise ValueError(
@@ -84,18 +105,20 @@ def _read_covariances(
                 f"{argument} is Covariances, which are plain numbers, and {names.mean} has "
                 f"{units.text(features)}; pass {names.mean} as plain numbers of one unit too"
             )
-        return value
+        return means, value
     if names is X_NAMES:
         frames.require_labelled_values(value, argument, labels, names.mean)
     make = Covariances.from_std if keyword == "std" else Covariances.from_variance
     if sparse.issparse(value):
         _require_rows_and_columns(argument, value.shape, names.mean, shape)
-        return make(value, argument=argument)
+        return means, make(value, argument=argument)
     bare, unit = units.split(value)
-    array = reading.as_float_array(bare, argument)
+    array = reading.as_float_array(reading.unmasked(bare) if missing else bare, argument)
+    if array.ndim == 0 and array == 0:
+        return means, Covariances.zero(*shape)
     # A matrix is symmetric; what is not holds variances for each row, as in a fold of d rows.
     square = keyword == "cov" and array.shape == shape and shape[0] == shape[1] > 1
-    if not (square and (array != array.T).any()):
+    if not square or np.array_equal(array, array.T, equal_nan=True):
         _refuse_unclear(array.shape, keyword, names, shape)
     if keyword == "cov" and array.shape == shape:
         _refuse_cut(array, names, shape)
@@ -104,9 +127,33 @@ def _read_covariances(
     array = units.matched_errors(
         array, unit, value, argument, labels, features, names.mean, power=power
     )
+    if missing and not np.isfinite(array.max(initial=0.0)):
+        means, array = _without_missing(means, array, names.mean, argument)
     if array.ndim == 3:
-        return Covariances.full(array, argument=argument)
-    return make(array, shape[1], argument=argument)
+        return means, Covariances.full(array, argument=argument)
+    return means, make(array, shape[1], argument=argument)
+
+
+def _without_missing(
+    means: FloatArray, errors: FloatArray, mean: str, argument: str
+) -> tuple[FloatArray, FloatArray]:
+    """Turn infinite errors into missing values, and the errors of missing values into 0."""
+    own = np.einsum("njj->nj", errors) if errors.ndim == 3 else errors.reshape(len(errors), -1)
+    missing = np.isnan(means) | (own == np.inf)
+    errors = errors.copy()
+    if errors.ndim == 3:
+        errors[missing[:, :, np.newaxis] | missing[:, np.newaxis, :]] = 0
+    else:
+        errors[missing.all(axis=1) if errors.ndim == 1 else missing] = 0
+    left = np.isnan(errors)
+    if left.any():
+        row, *column = np.unravel_index(int(np.argmax(left)), left.shape)
+        place = "".join(f", column {j}" for j in column)
+        raise ValueError(
+            f"{argument}: row {row}{place} is nan, but {mean} has a value there; give it an error, "
+            "0 if it is certain, or make the value NaN, which is missing"
+        )
+    return np.where(missing, np.array(np.nan, means.dtype), means), errors
 
 
 def _refuse_unclear(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
 
 from halosvm.checks import frames
+from halosvm.checks.errors_seen import warn_of_errors_left_out, without_counted_errors
 from halosvm.checks.reading import (
     as_rows,
     needs_own_reading,
@@ -128,6 +128,8 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
 
     _example_types: ClassVar[tuple[type[Any], ...]] = (Gaussians,)
     _takes_sparse: ClassVar[bool] = False
+    _takes_missing: ClassVar[bool] = False
+    _had_errors = False  # whether examples of the fit had errors
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -156,6 +158,7 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _read_first(self, X: Any, X_std: Any, X_cov: Any, y: Any = None) -> tuple[Any, Any]:
         """Read the examples of a fit, with labels if there are any, and remember the features."""
+        X_std, X_cov = without_counted_errors(X, X_std, X_cov)
         if self._is_read_by_us(X):
             data = self._with_errors(X, None, X_std, X_cov)
             _require_rows(data)
@@ -170,12 +173,13 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             try:
                 data = self._with_errors(means, self._labels_of(X), X_std, X_cov)
             except ValueError:
-                require_finite(means, "X")  # which comes first, in scikit-learn's words
+                self._require_finite(means)  # which comes first, in scikit-learn's words
                 raise
-            for errors in (X_std, X_cov):
-                if errors is not None and not hasattr(errors, "columns"):  # which have to agree
-                    warn_if_transformed_alone(self, X)
+            errors = [given for given in (X_std, X_cov) if given is not None]
+            if errors:
+                warn_if_transformed_alone(self, X, errors)
         self._remember_units(data)
+        self._remember_errors(have_errors(data))
         return data, y
 
     def _read_new_examples(self, X: Any, X_std: Any, X_cov: Any) -> Any:
@@ -193,22 +197,46 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         if data.feature_units is not None:
             self.feature_units_in_ = data.feature_units
 
+    def _remember_errors(self, there: bool) -> None:
+        """Remember whether examples have errors: those to come should have some as well."""
+        self.__dict__.pop("_had_errors", None)
+        if there:
+            self._had_errors = True
+
     def _read_means(self, X: Any, X_std: Any = None, X_cov: Any = None) -> Rows:
         """Read examples whose covariances do not matter; those that are given are checked."""
         if X_std is not None or X_cov is not None:
             read: Rows = self._read_data(X, X_std, X_cov).mean
             return read
         if self._is_read_by_us(X):
-            return self._check_features(as_gaussians(X, sparse=self._takes_sparse)).mean
+            examples = as_gaussians(X, sparse=self._takes_sparse, missing=self._takes_missing)
+            return self._check_features(examples).mean
         means = as_rows(validate_data(self, X, reset=False, **self._checks()), "X")
-        require_finite(means, "X")
+        self._require_finite(means)
         units = getattr(self, "feature_units_in_", None)
         return converted(means, None, units, "X", "the training data")
+
+    def _require_finite(self, means: Rows) -> None:
+        if self._takes_missing and not issparse(means):
+            means = np.where(np.isnan(means), 0, means)
+        require_finite(means, "X")
 
     def _checks(self) -> dict[str, Any]:
         return _CHECKS | {"accept_sparse": "csr"} if self._takes_sparse else _CHECKS
 
+    def _read_with_errors(self, X: Any, X_std: Any, X_cov: Any) -> Any:
+        """Read examples whose errors matter, and warn if they are left out, unlike in the fit."""
+        data = self._read_data(X, X_std, X_cov)
+        self._warn_if_errors_left_out(X, X_std, X_cov)
+        return data
+
+    def _warn_if_errors_left_out(self, X: Any, X_std: Any, X_cov: Any) -> None:
+        explicit = isinstance(X, self._example_types) or X_std is not None or X_cov is not None
+        if self._had_errors and not explicit:
+            warn_of_errors_left_out(self)
+
     def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Any:
+        X_std, X_cov = without_counted_errors(X, X_std, X_cov)
         if not self._is_read_by_us(X):
             return self._with_errors(self._read_means(X), self._labels_of(X), X_std, X_cov)
         own = None if isinstance(X, self._example_types) else self._labels_of(X)
@@ -226,9 +254,8 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         return labels._replace(names=getattr(self, "feature_names_in_", None))
 
     def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
-        if get_config()["enable_metadata_routing"] and getattr(X, "origin", None) is not None:
-            X_std = X_cov = None  # routed to every step; a map before this one took them along
-        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels, sparse=self._takes_sparse)
+        takes = {"sparse": self._takes_sparse, "missing": self._takes_missing}
+        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels, **takes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -250,6 +277,11 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
                     raise ValueError(f"X has feature {i} named {name!r}, in fit it was {fitted!r}")
         units = getattr(self, "feature_units_in_", None)
         return X.in_units(units, "X", "the training data")
+
+
+def have_errors(examples: Any) -> bool:
+    """Tell whether examples, as they are read, are uncertain."""
+    return not (isinstance(examples, Gaussians) and examples.covariances.certain)
 
 
 def require_finite_decisions(values: NDArray[np.float64], means: Any = None) -> None:

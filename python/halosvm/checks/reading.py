@@ -193,6 +193,14 @@ def _mask_of(array: Any) -> Any:
     return np.zeros(np.shape(array), bool)
 
 
+def unmasked(array: Any) -> Any:
+    """Return a masked array as a plain one with NaN where it is masked, anything else as it is."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    values: Any = array.astype(np.float64) if array.dtype.kind in "biu" else array
+    return values.filled(np.nan)
+
+
 def _parts(array: Any) -> Any:
     """Yield what nested lists hold."""
     for part in array:

@@ -22,6 +22,10 @@ _PASSED_OVER = tuple(
 )
 
 
+class ErrorsLeftOutWarning(UserWarning):
+    """Examples without errors are taken as exact, by what was fitted to examples with errors."""
+
+
 def warn_user(message: str, category: type[Warning] = ConvergenceWarning) -> None:
     """Warn at the innermost call from outside this package and scikit-learn."""
     level, frame = 1, inspect.currentframe()

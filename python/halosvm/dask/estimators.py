@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import dask
@@ -32,7 +33,9 @@ class _Lazy:
     def _on_partitions(self, method: str, X: Any, n_columns: int, dtype: Any, **errors: Any) -> Any:
         """Return a collection like X of what the method returns for its rows."""
         model = self.to_local()
-        errors = {name: value for name, value in errors.items() if value is not None}
+        if any(_is_zero(value) for value in errors.values()):
+            model.__dict__.pop("_had_errors", None)  # X is exact, as is said
+        errors = _collections(**errors)
         if isinstance(X, list | tuple):
             columns = [pieces(value, name) for name, value in errors.items()]
             call = dask.delayed(_call, pure=True)
@@ -60,6 +63,24 @@ class _Lazy:
             meta=np.empty((0,) * (1 if n_columns == 1 else 2), dtype),
             **shape,
         )
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, Real) and value == 0
+
+
+def _collections(**errors: Any) -> dict[str, Any]:
+    """Return the errors that are given as collections; 0 means none."""
+    for name, value in errors.items():
+        if isinstance(value, Real) and value != 0:
+            raise ValueError(
+                f"{name} is a single number, {value:g}; pass a collection like X, or 0"
+            )
+    return {
+        name: value
+        for name, value in errors.items()
+        if value is not None and not isinstance(value, Real)
+    }
 
 
 def _call(model: Any, method: str, names: list[str], X: Any, *errors: Any) -> Any:
@@ -150,7 +171,9 @@ class UncertainSVC(_Lazy, halosvm.linear.svc.UncertainSVC):
             raise ValueError("radius of each example is not for collections; leave it out")
         _require_targets(self, y)
         with self._all_or_nothing():
-            data = partitions_of(get_client(), X, y, X_std, X_cov, sample_weight)
+            given = _collections(X_std=X_std, X_cov=X_cov)
+            of_each = given.get("X_std"), given.get("X_cov")
+            data = partitions_of(get_client(), X, y, *of_each, sample_weight)
             return self._fit_chunks(data)
 
     def predict(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
@@ -217,7 +240,9 @@ class UncertainSVR(_Lazy, halosvm.linear.svr.UncertainSVR):
             return self
         _require_targets(self, y)
         with self._all_or_nothing():
-            data = partitions_of(get_client(), X, y, X_std, X_cov, sample_weight)
+            given = _collections(X_std=X_std, X_cov=X_cov)
+            of_each = given.get("X_std"), given.get("X_cov")
+            data = partitions_of(get_client(), X, y, *of_each, sample_weight)
             return self._fit_chunks(data, y_std)
 
     def predict(

@@ -69,6 +69,7 @@ SAVED: dict[str, Saved] = {}
 
 # ---- records -------------------------------------------------------------------------------------
 _FRAMES = "_sklearn_output_config"  # what `set_output` leaves
+_ERRORS = "_had_errors"  # where examples of the fit had errors
 _KEYS = {"estimator": "machine", "estimator_": "machine"}  # the name of the class is "estimator"
 
 
@@ -105,8 +106,8 @@ def record_of(estimator: Any) -> dict[str, Any]:
                 record[key_of(attribute)] = part.write(getattr(estimator, attribute))
             except ValueError as error:
                 raise ValueError(f"{attribute} of {name}: {error}") from error
-    kept = [measure for measure in saved.measures if measure in own]
-    if saved.measures:
+    kept = [measure for measure in (*saved.measures, _ERRORS) if measure in own]
+    if saved.measures or kept:
         record["fit"] = {each: values.measure_to_json(own[each]) for each in kept}
     return record
 
@@ -119,6 +120,7 @@ def estimator_from(node: Node) -> Any:
     others = [
         *map(key_of, saved.others),
         "frames",
+        *(() if saved.measures else ("fit",)),
         *(("n_features", "feature_names") if saved.of_features else ()),
     ]
     if saved.measures:
@@ -157,6 +159,8 @@ def estimator_from(node: Node) -> Any:
     measures = fields["fit"].fields((), None) if "fit" in fields else {}
     for measure in measures.keys() & set(saved.measures):
         setattr(estimator, measure, values.measure_from_json(measures[measure]))
+    if _ERRORS in measures and measures[_ERRORS].flag():
+        setattr(estimator, _ERRORS, True)
     return estimator
 
 

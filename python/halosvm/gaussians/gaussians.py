@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from halosvm.checks.error_arguments import State
     from halosvm.checks.frames import FeatureNames
     from halosvm.checks.reading import Rows
     from halosvm.checks.units import FeatureUnits
@@ -41,11 +42,13 @@ class Gaussians(arrays.Frozen):
         Float32 and float64 arrays in C order are used in place, read-only ones and memory maps too;
         do not change them afterwards. A data frame also gives the feature names.
         Quantities of astropy and pint, and astropy tables with units, also give the units.
+        NaN and masked entries are missing, but in sparse arrays: `EmpiricalBayes` estimates them.
     std : array-like of shape (n_samples,) or (n_samples, n_features), optional
         Standard deviations, in the unit of the features: one per example, or one per example and
-        feature; 0 means certain. A data frame is paired with that of the means by its index and by
-        its columns, whose names may differ by one prefix and one suffix, as `a_err` and `a` do, or
-        altogether; labels that contradict those of the means are refused.
+        feature; 0 means certain, and can stand alone for all; infinity means that the value is
+        missing, whose error may be NaN. A data frame is paired with that of the means by its index
+        and by its columns, whose names may differ by one prefix and one suffix, as `a_err` and `a`
+        do, or altogether; labels that contradict those of the means are refused.
     variance : array-like of shape (n_samples,) or (n_samples, n_features), optional
         The squares of standard deviations.
     cov : Covariances or array-like, optional
@@ -58,9 +61,9 @@ class Gaussians(arrays.Frozen):
     Attributes
     ----------
     mean : ndarray or csr_array of float32 or float64 of shape (n_samples, n_features)
-        The means, read-only.
+        The means, read-only; NaN where a value is missing.
     covariances : Covariances
-        Their covariances.
+        Their covariances, finite; what they are where a value is missing says nothing.
     feature_names : ndarray of str objects of shape (n_features,), or None
         The columns of the data frame that gave the means, if all are strings.
     feature_units : tuple of units, or None
@@ -74,10 +77,11 @@ class Gaussians(arrays.Frozen):
     Raises
     ------
     ValueError
-        For shapes that do not agree; values that are NaN, infinite or above 1e150; negative
-        variances; matrices that are not symmetric and positive semi-definite; and for arrays whose
-        meaning is open: one matrix for all examples, or as many examples as features where the
-        dimensions do not tell the two apart. The message names the constructor to use.
+        For shapes that do not agree; means that are infinite or above 1e150; errors that are NaN
+        where there is a value, or negative; matrices that are not symmetric and positive
+        semi-definite; and for arrays whose meaning is open: one matrix for all examples, or as many
+        examples as features where the dimensions do not tell the two apart. The message names the
+        constructor to use.
     TypeError
         For arrays that do not hold real numbers.
 
@@ -127,9 +131,15 @@ class Gaussians(arrays.Frozen):
         cov: Covariances | ArrayLike | None = None,
     ) -> None:
         labels = frames.labels_of(mean, "mean")
-        self.__setstate__(
-            read_examples(OWN_NAMES, mean, labels, std=std, variance=variance, cov=cov)
-        )
+        spreads = {"std": std, "variance": variance, "cov": cov}
+        self.__setstate__(read_examples(OWN_NAMES, mean, labels, missing=True, **spreads))
+
+    @classmethod
+    def of_state(cls, state: State) -> Gaussians:
+        """Make Gaussians of what `read_examples` returned."""
+        gaussians = cls.__new__(cls)
+        gaussians.__setstate__(state)
+        return gaussians
 
     @classmethod
     def concatenate(cls, parts: Iterable[Gaussians]) -> Gaussians:
@@ -300,16 +310,34 @@ class Gaussians(arrays.Frozen):
             whole mean: it is there to reproduce the paper.
         """
         subspace.require_mean(mean, "mean")
+        self.require_complete("X")
         if mean == "project" and self.is_sparse:
             raise TypeError("mean='project' would make sparse means dense; give them as an array")
         covariances = self.covariances.truncate(p, n_threads=n_threads)
         means = self.mean if mean == "keep" else subspace.project_means(self.mean, covariances)
         return self.replaced(mean=means, covariances=covariances)
 
-    def core_view(self) -> _core.Gaussians:
-        """Return the core's view of the stored arrays, made at the first call."""
+    def require_complete(self, argument: str) -> None:
+        """Raise ValueError that names the first missing value, if there is one."""
+        if self.is_sparse or not np.isnan(self.mean.min(initial=0.0)):
+            return
+        row, column = np.argwhere(np.isnan(self.mean))[0]
+        raise ValueError(
+            f"{argument}: row {row}, column {column} is missing (nan), which EmpiricalBayes alone "
+            "takes, and estimates: put it before, as make_pipeline(EmpiricalBayes(), ...), or "
+            "leave out the row"
+        )
+
+    def core_view(self, *, missing: bool = False) -> _core.Gaussians:
+        """Return the core's view of the stored arrays, made at the first call.
+
+        Values that are missing are refused, but for functions that know of them.
+        """
+        if missing:
+            return _core.Gaussians(self.mean, self.covariances.core_view())
         view = self._view
         if view is None:
+            self.require_complete("X")
             view = _core.Gaussians(self.mean, self.covariances.core_view())
             object.__setattr__(self, "_view", view)
         return view
@@ -350,6 +378,7 @@ def as_gaussians(
     X_cov: Covariances | ArrayLike | None = None,
     labels: frames.Labels | None = None,
     sparse: bool = False,
+    missing: bool = False,
 ) -> Gaussians:
     """Read the examples that an estimator was given; errors speak of X, X_std and X_cov.
 
@@ -364,6 +393,8 @@ def as_gaussians(
     sparse : bool
         Whether the caller takes sparse means, and covariances of few features. If not, sparse means
         are refused, and covariances stored as if they were of all features.
+    missing : bool
+        Whether the caller takes missing values. If not, they are refused.
 
     Returns
     -------
@@ -378,13 +409,15 @@ def as_gaussians(
         for name, value in (("X_std", X_std), ("X_cov", X_cov)):
             if value is not None:
                 raise ValueError(f"{name} is given, but X is Gaussians, which have covariances")
+        if not missing:
+            X.require_complete("X")
         return X if sparse else dense_alone(X)
     if not sparse and hasattr(X, "toarray"):
         raise TypeError("X is sparse; pass X.toarray()")
     if labels is None:
         labels = frames.labels_of(X, "X")
-    gaussians = Gaussians.__new__(Gaussians)
-    gaussians.__setstate__(read_examples(X_NAMES, X, labels, std=X_std, cov=X_cov))
+    state = read_examples(X_NAMES, X, labels, missing=missing, std=X_std, cov=X_cov)
+    gaussians = Gaussians.of_state(state)
     return gaussians if sparse else dense_alone(gaussians)
 
 

@@ -103,6 +103,7 @@ class GaussianMixtures(arrays.Frozen):
         if not isinstance(components, Gaussians):
             components = Gaussians(components)
         components = dense_alone(components)
+        components.require_complete("components")
         offsets = _read_offsets(n_components, len(components))
         values = reading.as_float_array(weights, "weights", len(components)).astype(np.float64)
         if len(values):
@@ -272,10 +273,13 @@ def as_examples(
     X_cov: Covariances | ArrayLike | None = None,
     labels: Labels | None = None,
     sparse: bool = False,
+    missing: bool = False,
 ) -> Examples:
     """Read examples as `as_gaussians` does, but let mixtures pass."""
     if not isinstance(X, GaussianMixtures):
-        return as_gaussians(X, X_std=X_std, X_cov=X_cov, labels=labels, sparse=sparse)
+        return as_gaussians(
+            X, X_std=X_std, X_cov=X_cov, labels=labels, sparse=sparse, missing=missing
+        )
     for name, value in (("X_std", X_std), ("X_cov", X_cov)):
         if value is not None:
             raise ValueError(f"{name} is given, but X is GaussianMixtures, which have covariances")

@@ -126,7 +126,7 @@ class KernelExpansion(GaussianEstimator):
                 "itself, level2=None, has one"
             )
         std = expansion_std(
-            self._read_data(X, X_std, X_cov),
+            self._read_with_errors(X, X_std, X_cov),
             self.support_gaussians_,
             self._pairs,
             self._kernel,

@@ -286,7 +286,7 @@ class IsotropicKernelSVC(GaussianClassifier, GaussianEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         sigmas = np.sqrt(_feature_space_variances(data, _argument(X, X_std)))
         spreads: Array = np.multiply.outer(sigmas, self._lengths)
         return spreads[:, 0] if len(self.classes_) == 2 else spreads

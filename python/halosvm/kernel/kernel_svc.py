@@ -133,7 +133,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     >>> from halosvm import UncertainKernelSVC
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     >>> clf = UncertainKernelSVC(C=10.0, gamma=1.0).fit(X, [0, 0, 1, 1], X_std=np.full((4, 2), 0.1))
-    >>> clf.predict([[0.1, 0.1], [0.9, 0.1]])
+    >>> clf.predict([[0.1, 0.1], [0.9, 0.1]], X_std=0)
     array([0, 1])
     """
 
@@ -343,6 +343,11 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
             Positive values speak for `classes_[1]`. Of more than two classes, with "ovr" the
             largest value tells the class that wins most pairs; with "ovo" these are the values of
             the pairs (0, 1), (0, 2), ..., (1, 2), ..., where positive ones speak for the first.
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         values = self._pair_values(X, X_std, X_cov)
         if len(self.classes_) == 2:
@@ -370,6 +375,11 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         Returns
         -------
         ndarray of shape (n_samples,)
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         codes = self._codes(self._pair_values(X, X_std, X_cov))
         labels: NDArray[Any] = self.classes_[codes]
@@ -388,7 +398,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     def _pair_values(self, X: Any, X_std: Any, X_cov: Any) -> Array:
         """Return the decision value of each pair of classes, (n_samples, n_pairs)."""
         check_is_fitted(self)
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         threads = thread_count(self.n_threads)
         precomputed = isinstance(self._kernel, PrecomputedKernel)
         support = self.support_ if precomputed else self.support_gaussians_

@@ -34,7 +34,7 @@ class LinearScores(GaussianEstimator):
         return values
 
     def _spreads(self, X: Any, X_std: Any, X_cov: Any, coef: Array) -> Array:
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         std: Array = _core.decision_std(
             data.covariances.core_view(), coef, thread_count(self.n_threads)
         )
@@ -86,6 +86,11 @@ class LinearModel(LinearScores):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         return self._squeezed(self._spreads(X, X_std, X_cov, self.coef_))
@@ -110,9 +115,14 @@ class LinearModel(LinearScores):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         probability: Array = _core.side_probability(
             self.decision_function(data), self.decision_std(data)
         )

@@ -144,6 +144,8 @@ class Summary:
     shape : (n_samples, n_features)
     feature_names, feature_units
         Those of `Gaussians`.
+    certain : bool
+        Whether all examples are.
     labels : ndarray
         The labels that occur, sorted; of values a single 0.
     shares : dict of label to Share
@@ -156,6 +158,7 @@ class Summary:
     shape: tuple[int, int]
     feature_names: FeatureNames | None
     feature_units: FeatureUnits
+    certain: bool
     labels: NDArray[Any]
     shares: dict[Any, Share]
     centre: float = 0.0
@@ -187,7 +190,8 @@ def survey(rows: Rows, settings: Settings, values: bool) -> Summary:
     for label in labels.tolist():
         mine = c if values else np.where(y == label, c, 0.0)
         shares[label] = _share_of(data, mine, settings)
-    summary = Summary(data.shape, data.feature_names, data.feature_units, labels, shares)
+    known = data.shape, data.feature_names, data.feature_units, data.covariances.certain
+    summary = Summary(*known, labels, shares)
     if len(data) and _objective_of(data, np.ones(len(data)), settings).has_many_kinks():
         summary.kinked = len(data)
     if values and (total := summary.weight):
@@ -239,6 +243,7 @@ def summarise(each: Iterator[Summary], fit_intercept: bool) -> Summary:
         labels = [np.unique(join_labels(labels, f"y of chunks up to {number}"))]
         total.shape = (total.shape[0] + one.shape[0], total.shape[1])
         total.kinked += one.kinked
+        total.certain &= one.certain
     if total is None:
         raise ValueError(f"X has {len(sizes)} chunks and no rows; at least 1 row is needed")
     total.labels = labels[0]

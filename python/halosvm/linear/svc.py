@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from halosvm.checks.estimator import ERRORS, GaussianClassifier, read_targets
+from halosvm.checks.estimator import ERRORS, GaussianClassifier, have_errors, read_targets
 from halosvm.checks.targets import (
     codes_among,
     encode_labels,
@@ -316,6 +316,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         self.classes_, result, summary = fit_classes(X, self, self._start)
         self._remember_features(summary)
         self._remember_units(summary)
+        self._remember_errors(not summary.certain)
         self.coef_ = result.coef
         self.intercept_ = result.intercept
         result.describe(self)
@@ -370,7 +371,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
                 self.classes_ = encode_labels(np.repeat(known, 3))[0]
             else:
                 y, sample_weight = read_targets(X, y, sample_weight, X_std=X_std, X_cov=X_cov)
-                data = self._read_data(X, X_std, X_cov)
+                data = self._read_with_errors(X, X_std, X_cov)
+                self._remember_errors(self._had_errors or have_errors(data))
                 y = read_labels(y, len(data))
                 if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                     raise ValueError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm.checks.estimator import ERRORS, GaussianRegressor, read_targets
+from halosvm.checks.estimator import ERRORS, GaussianRegressor, have_errors, read_targets
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, require_finite
 from halosvm.checks.targets import weight_of_each
@@ -270,7 +270,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
                 data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
             else:
                 y, sample_weight = read_targets(**rows, sample_weight=sample_weight, values=True)
-                data = self._read_data(X, X_std, X_cov)
+                data = self._read_with_errors(X, X_std, X_cov)
+                self._remember_errors(self._had_errors or have_errors(data))
             data = with_sizes(data, X, self.error_scale)
             values = as_float_array(y, "y", len(data)).astype(np.float64)
             require_finite(values, "y")
@@ -304,6 +305,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         result = fit_values(rows, summary, halves, settings, self._start(scale.unit, shift))
         self._remember_features(summary)
         self._remember_units(summary)
+        self._remember_errors(not summary.certain)
         return self._take(result, scale, shift)
 
     def _halves(self, scale: Scale, shift: float, noise: float | None = None) -> HalvesOf:
@@ -347,7 +349,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         check_is_fitted(self)
         if not return_std:
             return self._values(X, X_std, X_cov)
-        data = self._read_data(X, X_std, X_cov)
+        data = self._read_with_errors(X, X_std, X_cov)
         return self._values(data), self._spreads(data, None, None, self.coef_[None])[:, 0]
 
     def _values(self, X: Any, X_std: Any = None, X_cov: Any = None) -> Array:

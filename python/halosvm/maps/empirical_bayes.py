@@ -268,6 +268,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         -------
         Gaussians, GaussianMixtures or ndarray of shape (n_samples, n_features)
             As `output` says.
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         self._check_choice("output", _OUTPUTS)
@@ -280,7 +285,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
             alone = not (of_fit or has_errors(X, X_std, X_cov) or np.isnan(data.mean).any())
         found = _core.true_value_posteriors(
             self._population(),
-            data.core_view(),
+            data.core_view(missing=True),
             joined,
             covariances=not alone,
             n_threads=thread_count(self.n_threads),

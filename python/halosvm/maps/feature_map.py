@@ -139,14 +139,20 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, GaussiansOut, GaussianEstimato
         -------
         Gaussians or ndarray of shape (n_samples, n_components)
             As `output` and `covariance` say.
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         self._check_parameters()
-        data = self._read_data(X, X_std, X_cov)
+        bound = self.covariance == "bound"  # whose means know of no errors
+        data = (self._read_data if bound else self._read_with_errors)(X, X_std, X_cov)
         alone = self.output == "mean"
         if self.output == "auto":
             alone = not has_errors(X, X_std, X_cov)
-        if self.covariance == "bound":
+        if bound:
             if isinstance(data, GaussianMixtures):
                 raise TypeError("X is GaussianMixtures; covariance='bound' is for sets of one ball")
             means = self._means(Gaussians(data.mean))

@@ -52,7 +52,7 @@ class Fitter:
         for k in range(1, most + 1):
             result = self.fit_best(k)
             densities = _core.measurement_log_density(
-                result["population"], self.data.core_view(), self.n_threads
+                result["population"], self.data.core_view(missing=True), self.n_threads
             )
             n_parameters = self.form.n_parameters(k, self.data.shape[1])
             criterion = float(n_parameters * np.log(n) - 2.0 * self.weights @ densities)
@@ -91,7 +91,11 @@ class Fitter:
             return self.form.population(np.ones(1), self.mean[np.newaxis], whole)
         diagonal = DIAGONAL.population(np.ones(1), self.mean[np.newaxis], whole)
         points = _core.true_value_posteriors(
-            diagonal, self.data.core_view(), True, covariances=False, n_threads=self.n_threads
+            diagonal,
+            self.data.core_view(missing=True),
+            True,
+            covariances=False,
+            n_threads=self.n_threads,
         )["means"]
         mean = np.average(points, axis=0, weights=self.weights)
         apart = points - mean
@@ -103,7 +107,11 @@ class Fitter:
         """Return posterior means under one component, their weights, and its covariance."""
         one = self._fit_from(self._single_start(), tol=1.0)["population"]
         points = _core.true_value_posteriors(
-            one, self.data.core_view(), True, covariances=False, n_threads=self.n_threads
+            one,
+            self.data.core_view(missing=True),
+            True,
+            covariances=False,
+            n_threads=self.n_threads,
         )["means"]
         used = self.weights > 0
         return points[used], self.weights[used], self.form.covariances(one)[0]
@@ -111,7 +119,7 @@ class Fitter:
     def _fit_from(self, start: _core.Population, tol: float | None = None) -> Any:
         settings = self.settings
         return _core.fit_population(
-            self.data.core_view(),
+            self.data.core_view(missing=True),
             start,
             sample_weight=self.weights,
             max_iterations=int(settings.max_iter),

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
+from halosvm.checks.errors_seen import with_counted_errors, without_counted_errors
 from halosvm.checks.reading import require_in_range
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
@@ -75,10 +76,14 @@ def _without_frames_of_gaussians(transform: Callable[..., Any]) -> Callable[...,
 
     @wraps(transform)
     def method(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        given = kwargs.get("X_std"), kwargs.get("X_cov")
+        if any(errors is not None for errors in given):
+            kwargs["X_std"], kwargs["X_cov"] = without_counted_errors(X, *given)
         result = transform(self, X, *args, **kwargs)
         if isinstance(result, Gaussians | GaussianMixtures):
             return result
-        return _wrap_data_with_container("transform", result, X, self)
+        framed = _wrap_data_with_container("transform", result, X, self)
+        return with_counted_errors(framed, X, *given)
 
     return method
 

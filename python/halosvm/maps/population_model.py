@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from halosvm import _core
 from halosvm.checks import frames, units
-from halosvm.checks.estimator import GaussianEstimator
+from halosvm.checks.error_arguments import X_NAMES, with_errors
+from halosvm.checks.errors_seen import without_counted_errors
+from halosvm.checks.estimator import GaussianEstimator, have_errors
 from halosvm.checks.parameters import require_count, thread_count
-from halosvm.checks.reading import as_float_array, needs_own_reading
+from halosvm.checks.reading import as_float_array, needs_own_reading, unmasked
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
-from .measurements import unmasked, with_errors
 from .populations import form_of
 
 if TYPE_CHECKING:
@@ -63,11 +64,16 @@ class PopulationModel(GaussianEstimator):
         -------
         ndarray of shape (n_samples,)
             0 where nothing is measured.
+
+        Warns
+        -----
+        ErrorsLeftOutWarning
+            If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
         data = self._read(X, X_std, X_cov, reset=False)
         return _core.measurement_log_density(
-            self._population(), data.core_view(), thread_count(self.n_threads)
+            self._population(), data.core_view(missing=True), thread_count(self.n_threads)
         )
 
     def score(
@@ -136,15 +142,19 @@ class PopulationModel(GaussianEstimator):
     def _read(self, X: Any, X_std: Any, X_cov: Any, *, reset: bool) -> Gaussians:
         if isinstance(X, GaussianMixtures):
             raise TypeError("X is GaussianMixtures; measurements have Gaussian errors")
+        X_std, X_cov = without_counted_errors(X, X_std, X_cov)
         data = self._read_measurements(X, X_std, X_cov, reset=reset)
         if reset:
             self._remember_units(data)
+            self._remember_errors(have_errors(data))
         checked: Gaussians = self._check_features(data)
+        if not reset:
+            self._warn_if_errors_left_out(X, X_std, X_cov)
         return checked
 
     def _read_measurements(self, X: Any, X_std: Any, X_cov: Any, *, reset: bool) -> Gaussians:
         if isinstance(X, Gaussians):
-            data = as_gaussians(X, X_std=X_std, X_cov=X_cov)
+            data = as_gaussians(X, X_std=X_std, X_cov=X_cov, missing=True)
         else:
             labels = frames.labels_of(X, "X")
             bare, unit = units.split(X)
@@ -164,7 +174,9 @@ class PopulationModel(GaussianEstimator):
             of_each = units.for_features(unit, means.shape[1])
             if labels.names is None and labels.columns is None:
                 labels = labels._replace(names=getattr(self, "feature_names_in_", None))
-            data = with_errors(means, X_std, X_cov, labels, of_each)
+            spreads = {"std": X_std, "cov": X_cov}
+            state = with_errors(X_NAMES, means, labels, of_each, missing=True, **spreads)
+            data = Gaussians.of_state(state)
             if not needs_own_reading(bare):
                 return data
         if reset:

@@ -219,7 +219,9 @@ class Propagate(GaussiansOut, GaussianEstimator):
         check_is_fitted(self)
         self._check_parameters()
         refuse_mixtures(X)
-        data = self._read_data(X, X_std, X_cov)
+        # Other images of a mean are what they are, with errors or without.
+        shifted = self.known_map_.matrix is None and self.method in ("unscented", "monte_carlo")
+        data = (self._read_with_errors if shifted else self._read_data)(X, X_std, X_cov)
         means = self._apply(data.mean)
         if not has_errors(X, X_std, X_cov):
             return means

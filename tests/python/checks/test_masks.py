@@ -97,16 +97,29 @@ def test_masked_arrays_with_nothing_masked_are_arrays(make, hide):
     )
     plain = make().fit(X, Y, X_std=STD[:, 0], sample_weight=STD[:, 1])
     np.testing.assert_array_equal(
-        clf.decision_function(hide(X, nothing=True)), clf.decision_function(X)
+        clf.decision_function(hide(X, nothing=True), X_std=0), clf.decision_function(X, X_std=0)
     )
-    np.testing.assert_array_equal(clf.decision_function(X), plain.decision_function(X))
+    np.testing.assert_array_equal(
+        clf.decision_function(X, X_std=0), plain.decision_function(X, X_std=0)
+    )
+
+
+def test_masked_means_of_gaussians_are_missing_and_their_errors_are_needed_elsewhere(hide):
+    hidden = hide(STD, *PLACE)
+    if isinstance(hidden, list):
+        refuse("mean: row 4, column 1 is masked", Gaussians, hidden)
+        refuse("std: row 4, column 1 is masked", Gaussians, X, std=hidden)
+        return
+    examples = Gaussians(hidden, std=hidden)
+    assert np.argwhere(np.isnan(examples.mean)).tolist() == [list(PLACE)]
+    assert np.isfinite(examples.covariances.variances()).all()
+    refuse("X: row 4, column 1 is missing.*EmpiricalBayes", UncertainSVC().fit, examples, Y)
+    refuse("std: row 4, column 1 is nan, but mean has a value there", Gaussians, X, std=hidden)
 
 
 def test_no_other_argument_may_be_masked(hide):
     at = "row 4, column 1 is masked"
     hidden = hide(STD, *PLACE)
-    refuse(f"mean: {at}", Gaussians, hidden)
-    refuse(f"std: {at}", Gaussians, X, std=hidden)
     refuse(f"X: {at}", expected_kernel, hidden)
     refuse(f"Y: {at}", expected_kernel, X, hidden)
     refuse("gamma: row 1 is masked", expected_kernel, X, gamma=hide(np.ones(D), 1))

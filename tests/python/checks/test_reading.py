@@ -20,6 +20,7 @@ from halosvm import (
     UncertainKernelSVC,
     UncertainSVC,
 )
+from halosvm.gaussians.gaussians import as_gaussians
 from halosvm.uncertainty import (
     asymmetric_errors,
     from_samples,
@@ -107,10 +108,10 @@ def test_tables_are_data_frames(make, table):
     expected = {"X_std": STD[:, 0]} if make is IsotropicKernelSVC else {"X_std": STD}
     plain, clf = make().fit(frame, Y, **expected), make().fit(table(X), Y, **errors)
     assert clf.feature_names_in_.tolist() == ["a", "b"]
-    values = plain.decision_function(frame)
-    np.testing.assert_array_equal(clf.decision_function(table(X)), values)
-    np.testing.assert_array_equal(clf.decision_function(frame), values)
-    np.testing.assert_array_equal(plain.decision_function(table(X)), values)
+    values = plain.decision_function(frame, X_std=0)
+    np.testing.assert_array_equal(clf.decision_function(table(X), X_std=0), values)
+    np.testing.assert_array_equal(clf.decision_function(frame, X_std=0), values)
+    np.testing.assert_array_equal(plain.decision_function(table(X), X_std=0), values)
     renamed = Table(X, names=["a", "c"])
     with pytest.raises(ValueError, match="X has feature 1 named 'c', in fit it was 'b'"):
         clf.predict(renamed)
@@ -154,7 +155,7 @@ def test_messages_are_true_when_data_are_assumed_finite(make, value):
 
 # -- values that no computation can take ---------------------------------------------------------
 READERS = {
-    "means": (Gaussians, "mean row 1, column 1"),
+    "means": (as_gaussians, "X row 1, column 1"),
     "standard errors": (lambda a: standard_errors(a, np.ones_like(a)), "values row 1, column 1"),
     "asymmetric errors": (
         lambda a: asymmetric_errors(a, np.ones_like(a), np.ones_like(a)),

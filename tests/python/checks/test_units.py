@@ -231,19 +231,19 @@ def test_a_fit_to_quantities_is_that_to_numbers_and_predicts_in_any_unit(package
     plain = make().fit(X, Y, **errors)
     clf = make().fit(large(X), Y, **given)
     assert len(clf.feature_units_in_) == D
-    values, std = plain.decision_function(X), plain.decision_std(X, **errors)
+    values, std = plain.decision_function(X, X_std=0), plain.decision_std(X, **errors)
     close = {"rtol": 1e-6, "atol": 1e-7}
-    np.testing.assert_allclose(clf.decision_function(large(X)), values, **close)
-    np.testing.assert_allclose(clf.decision_function(small(X * ratio)), values, **close)
+    np.testing.assert_allclose(clf.decision_function(large(X), X_std=0), values, **close)
+    np.testing.assert_allclose(clf.decision_function(small(X * ratio), X_std=0), values, **close)
     np.testing.assert_allclose(clf.decision_std(small(X * ratio), **given), std, **close)
-    assert clf.score(small(X * ratio), Y) == plain.score(X, Y)
+    assert clf.score(small(X * ratio), Y, X_std=0) == plain.score(X, Y, X_std=0)
     for function in (clf.predict, clf.decision_function, clf.decision_std):
         refuse("X has no unit, the training data has the unit", function, X)
         refuse("cannot be converted", function, square(X))
     refuse("X has the unit .*, the training data has no unit", plain.predict, large(X))
     clf.fit(X, Y, **errors)
     assert not hasattr(clf, "feature_units_in_")
-    np.testing.assert_array_equal(clf.decision_function(X), values)
+    np.testing.assert_array_equal(clf.decision_function(X, X_std=0), values)
 
 
 def test_sizes_of_errors_are_learnt_in_the_units_of_the_features(package):

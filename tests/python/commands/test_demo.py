@@ -368,8 +368,11 @@ def test_probabilities_are_of_test_rows_from_fits_to_training_rows_alone():
         clf = UncertainCalibratedClassifier(UncertainSVC(), cv=3)
         clf.fit(population.transform(X[train]), truth.labels[train])
         asked = population.transform(X[test])
-        for way, examples in (("with", asked), ("without", asked.mean)):
-            p, y = clf.predict_proba(examples)[:, 1], truth.labels[test] == "malignant"
+        for way, errors in (("with", asked.covariances), ("without", 0)):
+            p, y = (
+                clf.predict_proba(asked.mean, X_cov=errors)[:, 1],
+                truth.labels[test] == "malignant",
+            )
             surest = np.argsort(-np.abs(p - 0.5))[: int(0.9 * len(y))]
             assert judged[way].surest[number] == np.mean((p > 0.5)[surest] == y[surest])
             assert judged[way].accuracy[number, -1] == np.mean((p > 0.5) == y)

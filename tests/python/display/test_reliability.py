@@ -116,11 +116,11 @@ def test_errors_of_new_examples_reach_the_probabilities():
     X, y, std = uncertain()
     clf = UncertainCalibratedClassifier(UncertainSVC()).fit(X, y, X_std=std)
     draw = ReliabilityDisplay.from_estimator
-    with_errors, without = draw(clf, X, y, X_std=std), draw(clf, X, y)
+    with_errors, without = draw(clf, X, y, X_std=std), draw(clf, X, y, X_std=0)
     np.testing.assert_array_equal(with_errors.y_prob, clf.predict_proba(X, X_std=std)[:, 1])
-    np.testing.assert_array_equal(without.y_prob, clf.predict_proba(X)[:, 1])
+    np.testing.assert_array_equal(without.y_prob, clf.predict_proba(X, X_std=0)[:, 1])
     np.testing.assert_array_equal(with_errors.y_true, y == "b")
-    other = draw(clf, X, y, pos_label="a")
+    other = draw(clf, X, y, X_std=0, pos_label="a")
     np.testing.assert_allclose(other.y_prob, 1 - without.y_prob, rtol=1e-12)
     assert other.histogram_ax_.get_xlabel() == "probability of a"
 

@@ -197,7 +197,7 @@ def test_arguments_that_do_not_fit_are_named_with_their_sizes(arguments, message
 
 
 @pytest.mark.parametrize("keyword", ["std", "variance", "cov"])
-@pytest.mark.parametrize("value", [-0.5, np.nan, np.inf])
+@pytest.mark.parametrize("value", [-0.5, np.nan, -np.inf])
 def test_bad_spreads_are_named_with_keyword_row_column_and_value(keyword, value):
     table = np.ones((N, D))
     table[4, 1] = value
@@ -212,7 +212,7 @@ def test_indefinite_matrix_is_named_with_keyword_and_row():
         Gaussians(means(), cov=indefinite)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e200])
 def test_bad_means_are_named_with_row_column_and_value(value):
     mean = means()
     mean[3, 2] = value
@@ -229,7 +229,6 @@ def test_bad_means_are_named_with_row_column_and_value(value):
         (5.0, ValueError, r"mean has shape \(\)"),
         (np.ones((3, 0)), ValueError, "at least one feature"),
         ([[1.0], [1.0, 2.0]], ValueError, "mean is not an array of numbers"),
-        (np.ma.array([[1.0, 2.0]], mask=[[0, 1]]), ValueError, "mean: row 0, column 1 is masked"),
         (np.ones((3, 2), complex), TypeError, "mean has dtype complex128"),
         ([["a"]], TypeError, "mean has dtype <U1"),
         (Gaussians([[1.0]]), TypeError, r"use \.mean"),
@@ -314,7 +313,7 @@ def test_pandas_frames_are_read():
     np.testing.assert_array_equal(X.covariances.values, means() + 1)
 
 
-def test_nullable_pandas_frames_are_read_and_missing_values_refused():
+def test_nullable_pandas_frames_are_read_and_missing_values_refused_by_machines():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(means(), columns=["a", "b", "c"]).astype("Float64")
     frame["b"] = frame["b"].round().astype("Int64")
@@ -325,7 +324,8 @@ def test_nullable_pandas_frames_are_read_and_missing_values_refused():
     np.testing.assert_array_equal(as_gaussians(frame, X_std=frame.abs()).mean, plain)
     frame.iloc[1, 2] = pandas.NA
     with pytest.raises(ValueError, match="row 1, column 2 is nan"):
-        Gaussians(frame)
+        as_gaussians(frame)
+    np.testing.assert_array_equal(np.isnan(Gaussians(frame).mean), frame.isna())
     with pytest.raises(TypeError, match=r"mean: row 0, column 3 is '1\.5', which is text"):
         Gaussians(frame.assign(d="1.5"))
 

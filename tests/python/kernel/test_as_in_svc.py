@@ -60,7 +60,9 @@ def test_an_infinite_c_is_a_hard_margin(iris):
     X, std, y = iris
     X, std, y = X[y < 2], std[y < 2] / 10, y[y < 2]
     model = UncertainKernelSVC(C=np.inf, kernel="linear").fit(X, y, X_std=std)
-    assert np.min(np.where(y > 0, 1, -1) * model.decision_function(X)) == pytest.approx(1, abs=1e-5)
+    assert np.min(np.where(y > 0, 1, -1) * model.decision_function(X, X_std=0)) == pytest.approx(
+        1, abs=1e-5
+    )
 
 
 def test_decisions_follow_changes_of_the_dual_coefficients(iris):
@@ -111,7 +113,9 @@ def test_a_function_gets_arrays_of_certain_examples_and_else_gaussians(iris):
     for errors in ({}, {"X_std": std}):
         given = UncertainKernelSVC(kernel=kernel).fit(X, y, **errors)
         ours = UncertainKernelSVC(gamma=0.5).fit(X, y, **errors)
-        np.testing.assert_allclose(given.decision_function(X), ours.decision_function(X), atol=1e-6)
+        np.testing.assert_allclose(
+            given.decision_function(X, X_std=0), ours.decision_function(X, X_std=0), atol=1e-6
+        )
     assert seen[0] == seen[1] == (np.ndarray, np.ndarray)
     assert seen[2] == seen[3] == (Gaussians, Gaussians)
 
@@ -150,7 +154,7 @@ def test_a_machine_that_predicts_one_class_says_so():
     X, y = rng.normal(size=(N, 2)), (np.arange(N) % 10 == 0).astype(int)
     with pytest.warns(ConvergenceWarning, match="only the class 0 is predicted of all training"):
         model = UncertainKernelSVC(C=0.01).fit(X, y, X_std=np.full(N, 3.0))
-    assert not model.predict(X).any()
+    assert not model.predict(X, X_std=0).any()
 
 
 def test_labels_are_those_of_the_largest_decision_value():

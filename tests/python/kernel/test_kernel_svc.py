@@ -118,7 +118,9 @@ def test_decision_value_of_an_uncertain_example_is_the_mean_over_its_points(make
     model = UncertainKernelSVC(C=5.0, gamma=0.4).fit(X, y)
     rng, n_draws = np.random.default_rng(0), 40_000
     for mean, covariance in (X[i] for i in range(5)):
-        values = model.decision_function(rng.multivariate_normal(mean, covariance, n_draws))
+        values = model.decision_function(
+            rng.multivariate_normal(mean, covariance, n_draws), X_std=0
+        )
         value = model.decision_function(mean[None], X_cov=covariance[None])[0]
         assert abs(value - values.mean()) <= 4 * values.std() / np.sqrt(n_draws)
 
@@ -145,7 +147,7 @@ def test_decision_values_and_spreads_of_pairs_stand_beside_each_other(make_gauss
     plain.set_params(decision_function_shape="ovr", break_ties=True)
     np.testing.assert_array_equal(model.predict(X), plain.predict(K))
     rng, (mean, covariance) = np.random.default_rng(0), X[0]
-    draws = model.decision_function(rng.multivariate_normal(mean, covariance, 20_000))
+    draws = model.decision_function(rng.multivariate_normal(mean, covariance, 20_000), X_std=0)
     np.testing.assert_allclose(model.decision_std(X[:1])[0], draws.std(axis=0), rtol=0.05)
     two = UncertainKernelSVC(gamma=0.4, decision_function_shape="ovo").fit(X, y > 1)
     assert two.decision_function(X).shape == (90,)
@@ -159,7 +161,7 @@ def test_decision_values_that_overflow_are_refused(make_gaussians, kernel, huge)
     message = "X: row 1 is so large that" if kernel == "linear" else "the poly kernel overflows"
     for function in (model.predict, model.decision_function):
         with pytest.raises(ValueError, match=message):
-            function([[0.0] * 4, [huge] * 4])
+            function([[0.0] * 4, [huge] * 4], X_std=0)
 
 
 def test_errors_can_be_given_beside_the_means(make_gaussians):
@@ -171,7 +173,7 @@ def test_errors_can_be_given_beside_the_means(make_gaussians):
     values = one.decision_function(X)
     np.testing.assert_array_equal(values, other.decision_function(X.mean, X_std=std))
     np.testing.assert_array_equal(one.predict(X), other.predict(X.mean, X_std=std))
-    assert (values != one.decision_function(X.mean)).any()
+    assert (values != one.decision_function(X.mean, X_std=0)).any()
 
 
 def test_score_counts_the_errors_that_it_is_given(make_gaussians):
@@ -180,7 +182,7 @@ def test_score_counts_the_errors_that_it_is_given(make_gaussians):
     model = UncertainKernelSVC(C=10.0, gamma=0.4).fit(X, y)
     weights = np.arange(60.0)
     right = model.predict(X.mean, X_std=std) == y
-    assert (right != (model.predict(X.mean) == y)).any()
+    assert (right != (model.predict(X.mean, X_std=0) == y)).any()
     assert model.score(X.mean, y, X_std=std) == right.mean()
     assert model.score(X.mean, y, X_cov=std**2) == right.mean()
     expected = pytest.approx(np.average(right, weights=weights))

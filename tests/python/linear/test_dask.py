@@ -180,6 +180,20 @@ def test_predictions_are_lazy_and_those_of_the_local_model(client, data):
     assert clf.score(dX, dy) == clf.score(X, y)
 
 
+def test_no_errors_are_told_by_0_and_missed_without(client, data):
+    X = data[0]
+    dX, dstd, dy = cut(data[:3], [100, 100])
+    exact = UncertainSVC().fit(dX, dy, X_std=0)
+    np.testing.assert_array_equal(exact.coef_, UncertainSVC().fit(dX, dy).coef_)
+    exact.to_local().decision_std(X)
+    clf = UncertainSVC().fit(dX, dy, X_std=dstd)
+    with pytest.warns(halosvm.ErrorsLeftOutWarning):
+        clf.to_local().decision_std(X)
+    assert not clf.decision_std(dX, X_std=0).compute().any()
+    with pytest.raises(ValueError, match=r"X_std is a single number, 0\.5; pass a collection"):
+        clf.decision_std(dX, X_std=0.5)
+
+
 def test_a_model_is_saved_as_the_local_one(client, data, tmp_path):
     dX, dy = cut((data[0], data[2]), [120])
     clf = UncertainSVC(loss="expected_squared_hinge").fit(dX, dy)
@@ -242,6 +256,10 @@ def test_errors_name_the_partition_and_the_row(client, data):
     with pytest.raises(ValueError, match=r"partition 1: X.*row 30, column 2"):
         clf.fit(dX, dy)
     assert not hasattr(clf, "classes_")
+    holed = halosvm.Gaussians(X)  # whose missing value is no number either
+    parts = [client.scatter(holed[:120]), client.scatter(holed[120:])]
+    with pytest.raises(ValueError, match="partition 1: X: row 30, column 2 is missing"):
+        clf.fit(parts, [y[:120], y[120:]])
 
 
 @pytest.mark.parametrize(

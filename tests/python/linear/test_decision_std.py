@@ -311,7 +311,9 @@ def test_deviation_is_that_over_draws_of_the_example(
         expected_kernel(X, gamma=closed["gamma"]).diagonal() if closed.get("normalize") else [1, 1]
     )
     for i, (mean, S) in enumerate(X):
-        values = model.decision_function(rng.multivariate_normal(mean, S, n_draws, method="eigh"))
+        values = model.decision_function(
+            Gaussians(rng.multivariate_normal(mean, S, n_draws, method="eigh"))
+        )
         values /= np.sqrt(own[i])
         squares = np.square(values - values.mean())
         error = squares.std() / np.sqrt(n_draws)
@@ -370,7 +372,7 @@ def test_several_classes_have_a_deviation_for_each_pair(make_gaussians, fit, clo
 
 def expected_kernel_values(model, points):
     """Return the decision values of the pairs of classes at points."""
-    return model._pair_values(points, None, None)
+    return model._pair_values(Gaussians(points), None, None)
 
 
 @pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
@@ -389,7 +391,7 @@ def test_mixtures_have_the_deviation_of_their_draws(make_gaussians, closed):
         points = np.concatenate(
             [rng.multivariate_normal(*parts[a], count) for a, count in enumerate(counts)]
         )
-        values = model.decision_function(points) / np.sqrt(own[i])
+        values = model.decision_function(points, X_std=0) / np.sqrt(own[i])
         squares = np.square(values - values.mean())
         assert abs(std[i] ** 2 - squares.mean()) <= 4 * squares.std() / np.sqrt(n_draws)
     halves = X.components[np.repeat(np.arange(6), 2)]
@@ -405,7 +407,9 @@ def test_polynomial_of_degree_one_and_linear_agree_with_the_gradient(make_gaussi
     X, _ = make_gaussians(kind, n=9, d=4, seed=1)
     for options in ({"kernel": "linear"}, {"kernel": "poly", "degree": 1, "gamma": 1.0}):
         model = fit(**options)
-        unit = model.decision_function(np.eye(4)) - model.decision_function(np.zeros((1, 4)))
+        unit = model.decision_function(np.eye(4), X_std=0) - model.decision_function(
+            np.zeros((1, 4)), X_std=0
+        )
         expected = np.sqrt(np.einsum("i,nij,j->n", unit, X.covariances.to_full(), unit))
         np.testing.assert_allclose(model.decision_std(X), expected, rtol=1e-9)
 

@@ -74,7 +74,7 @@ def judge_probabilities(setup: Setup, progress: Progress) -> dict[str, Judged]:
         fit_quietly(clf, known, truth.labels[train])
         positive = truth.labels[test] == POSITIVE
         column = clf.classes_.tolist().index(POSITIVE)
-        for way, examples in (("with", asked), ("without", asked.mean)):
+        for way, examples in (("with", asked), ("without", Gaussians(asked.mean))):
             p = clf.predict_proba(examples)[:, column]
             found[way].append(
                 (

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm.checks.frames import Labels
 from halosvm.checks.reading import LARGEST
 from halosvm.files.tables.cells import (
     column_of,
@@ -34,7 +33,6 @@ from halosvm.files.tables.text import TextColumns
 from halosvm.files.tables.trouble import ChoiceError, TableError, listing
 from halosvm.files.tables.typed import WITH_COLUMNS, TypedColumns
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
-from halosvm.maps.measurements import with_errors
 
 if TYPE_CHECKING:
     import os
@@ -115,9 +113,9 @@ class Table:
         names = np.array(self.features, dtype=object)
         self._refuse_too_large()
         try:
-            if not hasattr(self.mean, "toarray") and np.isnan(self.mean).any():
-                return with_errors(self.mean, self.std, None, Labels(names), None)
-            X = as_gaussians(self.mean, X_std=self.std, X_cov=self.covariances, sparse=True)
+            X = as_gaussians(
+                self.mean, X_std=self.std, X_cov=self.covariances, sparse=True, missing=True
+            )
         except (ValueError, TypeError) as error:
             raise TableError(f"{self.path}: {error} (rows from 0)") from error
         return X.replaced(feature_names=names)
