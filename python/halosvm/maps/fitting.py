@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _MOST_COMPONENTS = 10
 _MOST_NAMED = 10
 _ROWS_OF_CHECK = 4096
+_LARGEST_COUNT = 2**53  # all larger numbers are whole
 _CHANCE = 1e-6
 # Log likelihoods of dependent features round to about 1e-16 over this, for each row.
 _RESOLUTION = 1e-9
@@ -141,10 +142,12 @@ def as_repetitions(weights: Array) -> Array:
     Those are scaled to the sum (sum w)^2 / sum w^2, the number of rows of equal weights that would
     tell as much: n for n equal weights, whatever they sum to.
     """
-    if np.array_equal(weights, np.rint(weights)):
+    if weights.max() < _LARGEST_COUNT and np.array_equal(weights, np.rint(weights)):
         return weights
     part = weights / weights.max()  # keeps squares within the range of double
-    return part * (part.sum() / (part @ part))
+    effective = part.sum() ** 2 / (part @ part)
+    repetitions: Array = part * (effective / part.sum())
+    return repetitions
 
 
 def warn_of_columns(data: Gaussians, weights: Array) -> None:
