@@ -109,7 +109,9 @@ def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) 
         known = sorted({*truth.get_params()} - {"n_components", "output", "init"})
         for key, value in arguments.population:
             if key not in known:
-                raise CommandError(f"--population {key}: it has the parameters {', '.join(known)}")
+                raise CommandError(
+                    f"--population {key}: EmpiricalBayes has the parameters {', '.join(known)}"
+                )
             truth.set_params(**{key: value})
         steps.append(("truth", truth))
     if arguments.scale == "standard":
