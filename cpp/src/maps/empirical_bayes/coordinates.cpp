@@ -82,9 +82,9 @@ class SlopeWriter {
     curvature_.push_back(std::max(curvature, least * q_));
   }
 
-  /// V = C C'. d/dV is half the curvature G = sum w w' - T^-1, and that of the prior half of V^-1 W V^-1 - nu V^-1. In
-  /// the columns c of C, the second derivative is G, which is 0 where V is free and not where it is pressed to 0, and
-  /// -T^-1 c'T^-1 c.
+  /// V = C C'. d/dV is half the curvature G = sum w w' - T^-1, and that of the prior half of V^-1 W V^-1 - nu V^-1. The
+  /// second derivative in a column c of C is G, which is 0 where V is free and not where it is pressed to 0, less about
+  /// T^-1 (c'T^-1 c).
   void add_full(Index k) {
     const Matrix L = root_of(population_.matrices.middleRows(k * d_, d_), scale_);
     const Matrix C = scale_.asDiagonal() * L;
@@ -138,7 +138,7 @@ class SlopeWriter {
   /// Second derivative of W / (2 V) in a standard deviation in units of the scale.
   double of_prior(Index j, double sd) const {
     const double square = sd * sd * scale_(j);
-    return 3.0 * prior_.scatter(j) / (square * square);
+    return prior_.scatter(j) > 0.0 ? 3.0 * prior_.scatter(j) / (square * square) : 0.0;
   }
 
   const Population& population_;

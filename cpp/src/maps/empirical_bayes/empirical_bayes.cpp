@@ -20,8 +20,6 @@ using maps::Expectation;
 /// Quasi-Newton directions from the last points and their slopes (L-BFGS).
 class QuasiNewton {
  public:
-  std::size_t size() const { return moves_.size(); }
-
   /// Takes a point, its slope, and about the curvature of each coordinate; returns the way to where the slope is
   /// predicted to vanish.
   Vector way(const Vector& point, const Vector& slope, const Vector& curvature) {
@@ -35,13 +33,13 @@ class QuasiNewton {
     point_ = point;
     slope_ = slope;
     Vector out = slope;
-    std::vector<double> parts(size());
-    for (std::size_t i = size(); i-- > 0;) {
+    std::vector<double> parts(moves_.size());
+    for (std::size_t i = moves_.size(); i-- > 0;) {
       parts[i] = moves_[i].dot(out) / moves_[i].dot(changes_[i]);
       out -= parts[i] * changes_[i];
     }
     out = first_ * out.cwiseQuotient(curvature);
-    for (std::size_t i = 0; i < size(); ++i) {
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
       out += (parts[i] - changes_[i].dot(out) / moves_[i].dot(changes_[i])) * moves_[i];
     }
     return out;
@@ -58,7 +56,7 @@ class QuasiNewton {
     first_ = measured / change.cwiseQuotient(curvature).dot(change);
     moves_.push_back(std::move(move));
     changes_.push_back(std::move(change));
-    if (size() > memory) {
+    if (moves_.size() > memory) {
       moves_.pop_front();
       changes_.pop_front();
     }
@@ -94,7 +92,7 @@ class Fit {
       report(value);
       if (result_.predicted_gain < tolerance()) return ended(PopulationStatus::converged);
       if (exhausted()) return ended(PopulationStatus::max_iterations);
-      if (settings_.accelerate && quasi_newton_.size() >= plain_steps) {
+      if (settings_.accelerate && result_.iterations > plain_steps) {
         if (search(point, way, slope.rise.dot(way), value)) continue;
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
@@ -106,8 +104,8 @@ class Fit {
   }
 
  private:
-  static constexpr std::size_t plain_steps = 5;  // the first: from a bad start they go to the nearest maximum
-  static constexpr Index looks = 3;              // predictions in a row that have to agree that the end is near
+  static constexpr int plain_steps = 5;  // the first: from a bad start they go to the nearest maximum
+  static constexpr Index looks = 3;      // predictions in a row that have to agree that the end is near
 
   maps::Prior prior() const { return {settings_.prior, settings_.prior_weight}; }
   double tolerance() const { return settings_.tolerance * data_.total_weight; }
@@ -167,7 +165,7 @@ class Fit {
 
   /// What the objective is expected to gain in all.
   /// \param predicted by the quasi-Newton model.
-  /// \param plain by the curvature of the complete data, about what a plain step gains.
+  /// \param plain by the curvatures of the coordinates alone, about what a plain step gains.
   void predict(double predicted, double plain) {
     std::rotate(predictions_.begin(), predictions_.begin() + 1, predictions_.end());
     predictions_.back() = predicted;
