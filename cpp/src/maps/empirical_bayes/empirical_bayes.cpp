@@ -20,6 +20,9 @@ using maps::Expectation;
 /// Quasi-Newton directions from the last points and their slopes (L-BFGS).
 class QuasiNewton {
  public:
+  /// Number of directions whose curvature is known.
+  std::size_t size() const { return moves_.size(); }
+
   /// Takes a point, its slope, and about the curvature of each coordinate; returns the way to where the slope is
   /// predicted to vanish.
   Vector way(const Vector& point, const Vector& slope, const Vector& curvature) {
@@ -92,7 +95,7 @@ class Fit {
       report(value);
       if (result_.predicted_gain < tolerance()) return ended(PopulationStatus::converged);
       if (exhausted()) return ended(PopulationStatus::max_iterations);
-      if (settings_.accelerate && result_.iterations > plain_steps) {
+      if (settings_.accelerate && quasi_newton_.size() >= known_curvatures) {
         if (search(point, way, slope.rise.dot(way), value)) continue;
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
@@ -104,8 +107,9 @@ class Fit {
   }
 
  private:
-  static constexpr int plain_steps = 5;  // the first: from a bad start they go to the nearest maximum
-  static constexpr Index looks = 3;      // predictions in a row that have to agree that the end is near
+  /// Plain steps lead to where the objective is curved like a hill in so many directions, and tell of them.
+  static constexpr std::size_t known_curvatures = 5;
+  static constexpr Index looks = 3;  // predictions in a row that have to agree that the end is near
 
   maps::Prior prior() const { return {settings_.prior, settings_.prior_weight}; }
   double tolerance() const { return settings_.tolerance * data_.total_weight; }
