@@ -23,15 +23,20 @@ class QuasiNewton {
   /// Number of directions whose curvature is known.
   std::size_t size() const { return moves_.size(); }
 
+  /// Leaves what it knows of curvatures, which did not lead on.
+  void forget() {
+    moves_.clear();
+    changes_.clear();
+    first_ = 1.0;
+  }
+
   /// Takes a point, its slope, and about the curvature of each coordinate; returns the way to where the slope is
   /// predicted to vanish.
   Vector way(const Vector& point, const Vector& slope, const Vector& curvature) {
     if (point_.size() == point.size()) {
       add(point - point_, slope_ - slope, curvature);
     } else {
-      moves_.clear();
-      changes_.clear();
-      first_ = 1.0;
+      forget();
     }
     point_ = point;
     slope_ = slope;
@@ -97,6 +102,7 @@ class Fit {
       if (exhausted()) return ended(PopulationStatus::max_iterations);
       if (settings_.accelerate && quasi_newton_.size() >= known_curvatures) {
         if (search(point, way, slope.rise.dot(way), value)) continue;
+        quasi_newton_.forget();
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
       if (!accept(maps::maximise(result_.population, here_.sums, data_.total_weight, prior()), value)) {
