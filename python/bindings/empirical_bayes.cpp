@@ -38,12 +38,13 @@ Doubles stacked(const Matrix& matrix, Index k) {
 }
 
 py::dict fit(const PyGaussians& X, const Population& start, const std::optional<Doubles>& sample_weight,
-             int max_iterations, double tolerance, const Vector& prior, const Vector& scale, bool accelerate,
-             int n_threads, const std::optional<py::function>& report) {
+             int max_iterations, double tolerance, const Vector& prior, double prior_weight, const Vector& scale,
+             bool accelerate, int n_threads, const std::optional<py::function>& report) {
   PopulationSettings settings;
   settings.max_iterations = max_iterations;
   settings.tolerance = tolerance;
   settings.prior = prior;
+  settings.prior_weight = prior_weight;
   settings.scale = scale;
   settings.accelerate = accelerate;
   if (report) {
@@ -119,8 +120,8 @@ void bind_empirical_bayes(py::module_& module) {
                              [](const Population& self) { return stacked(self.factors, self.n_components()); });
   module.def("fit_population", &fit, py::arg("X"), py::arg("start"), py::kw_only(),
              py::arg("sample_weight") = py::none(), py::arg("max_iterations"), py::arg("tolerance"), py::arg("prior"),
-             py::arg("scale"), py::arg("accelerate") = true, py::arg("n_threads") = 0, py::arg("report") = py::none(),
-             "The most likely population behind measurements; NaN is a missing value.");
+             py::arg("prior_weight") = 0.0, py::arg("scale"), py::arg("accelerate") = true, py::arg("n_threads") = 0,
+             py::arg("report") = py::none(), "The most likely population behind measurements; NaN is a missing value.");
   module.def(
       "measurement_log_density",
       [](const Population& of, const PyGaussians& X, int n_threads) {

@@ -122,6 +122,7 @@ def fit_population(
     max_iterations: int,
     tolerance: float,
     prior: _Doubles,
+    prior_weight: float = 0.0,
     scale: _Doubles,
     accelerate: bool = True,
     n_threads: int = 0,

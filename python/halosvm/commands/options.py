@@ -333,6 +333,15 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
         help='Gaussians in the population of true values, or "bic" (default: %(default)s)',
     )
     group.add_argument(
+        "--population",
+        type=_told(parse_setting),
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other parameter of EmpiricalBayes, which estimates the true values, such as "
+        "reg_covar=1e-4; can be repeated",
+    )
+    group.add_argument(
         "--scale",
         choices=["standard", "none"],
         default="standard",

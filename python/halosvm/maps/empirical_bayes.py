@@ -20,7 +20,7 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
-from .fitting import Fitter
+from .fitting import Fitter, warn_of_columns
 from .gaussians_out import GaussiansOut, has_errors
 from .population_model import PopulationModel
 from .populations import form_of
@@ -71,15 +71,19 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         means drawn at random; or weights (k,), means (k, d) and covariances of the components.
     max_iter : int, default=1000
         Largest number of passes over the data.
-    tol : float, default=0.01
-        Stop when the log likelihood of all examples together is predicted to gain less than this
-        until its maximum. If the prediction is right, the parameters are then within about
-        sqrt(2 tol) of their standard errors of the maximum, by the meaning of a likelihood ratio.
-        It extrapolates the last passes, though, and is no bound: where the likelihood is nearly
-        flat (large noise, few examples), some tenths to a few units may be left.
+    tol : float, default=1e-5
+        Stop when all further passes together are expected to raise the log likelihood by less than
+        this for each example; useful from 1e-3, a rough fit, to 1e-10, near the end of double
+        precision. Both a model of the slope and what the later half of the passes gained have to
+        say so, since mixtures can rest on flat stretches for a while. With n examples, parameters
+        are then within about sqrt(2 n tol) of their standard errors of the maximum that the fit
+        goes to, by the meaning of a likelihood ratio; others may be higher (see `n_init`).
     reg_covar : float, default=1e-6
-        Keeps covariances regular: one more example of this part of each feature's variance, in all
-        directions, is added to the scatter of each component.
+        Keeps covariances regular: so many more examples, fractions of one, that have the variance
+        of each feature and no correlations, are members of each component. At least 1e-9 of the
+        number of examples, so that variances do not fall below about 1e-9 of the feature's, in no
+        direction: double precision resolves no less where features depend on one another. 0 is
+        none: such features, without errors, are then refused.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     n_threads : int or None, default=None
@@ -92,15 +96,17 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Parts :math:`a_k` of the population.
+        Parts :math:`a_k` of the population. A component that has lost its members, less
+        than 1e-8 of all, keeps its place: its weight is 0, its mean and covariance are those of the
+        largest.
     means_ : ndarray of shape (n_components, n_features)
         Means :math:`m_k`.
     covariances_ : Covariances
         The :math:`V_k`, full, diagonal or low_rank with a diagonal; ``covariances_[k]`` is a
         matrix, ``covariances_.to_full()`` all of them.
     log_likelihood_ : ndarray of shape (n,)
-        Log likelihood of all examples, plus the log prior of `reg_covar`, at each point that the
-        fit went to; it never decreases.
+        Log likelihood of all examples, times their weights, plus the log prior of `reg_covar`, at
+        each point that the fit went to; it never decreases.
     n_iter_ : int
         Passes over the data.
     converged_ : bool
@@ -126,6 +132,15 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
     what comes behind it gets posteriors, and reads no others. Posteriors are of the smallest
     exact kind: certain for measurements without errors, diagonal for one diagonal component and
     diagonal errors, low_rank for factors, else full.
+
+    What no measurement tells, `fit` warns of, by the column. Without any value in a column, its
+    true values are N(0, 1) and independent of the others, also in `transform`: leave it out. Of a
+    column with one value the spread is not known, and found to be as good as 0. Where values
+    differ far less than their errors let expect, the errors are too large, and all posteriors are
+    near the mean of the column.
+
+    The fit takes steps of expectation maximisation first, then of L-BFGS, or again of expectation
+    maximisation where that fails.
 
     References
     ----------
@@ -157,7 +172,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
         max_iter: int = 1000,
-        tol: float = 0.01,
+        tol: float = 1e-5,
         reg_covar: float = 1e-6,
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
@@ -198,7 +213,10 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         X_cov : Covariances or array-like, optional
             Covariances of the errors; an array is read by its dimensions, as by `Gaussians`.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 of the examples; a weight of 2 equals a repetition.
+            Weights >= 0 of the examples. If all are whole numbers, they count repetitions. Any
+            others tell how examples compare, such as 1 / n or probabilities: their scale does not
+            matter, and they count as (sum w)^2 / sum w^2 examples in all, for "bic" and
+            `reg_covar`, too.
 
         Returns
         -------
@@ -213,6 +231,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         -----
         ConvergenceWarning
             If `max_iter` passes end before `tol` is reached.
+        UserWarning
+            For columns of which measurements do not tell what true values are like.
         """
         with self._all_or_nothing():
             return self._fit(X, X_std, X_cov, sample_weight)
@@ -233,6 +253,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
                     f"n_components is {self.n_components_}, X has {np.count_nonzero(weights)} rows"
                 )
             result = fitter.fit_best(self.n_components_)
+        warn_of_columns(data, weights)
         population = result["population"]
         self.weights_ = population.weights
         self.means_ = population.means
@@ -242,11 +263,12 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         self.converged_ = result["converged"]
         self.status_ = result["message"]
         if not self.converged_:
-            gain = result["predicted_gain"]
-            left = f"predicted to gain {gain:.2g} more" if np.isfinite(gain) else "still growing"
+            gain = result["predicted_gain"] / fitter.weights.sum()
+            left = f"expected to gain {gain:.2g} more" if np.isfinite(gain) else "still growing"
             warn_user(
-                f"after {self.n_iter_} passes over the data the log likelihood is {left}, and tol "
-                f"is {self.tol:g}; increase max_iter or tol, or use fewer components"
+                f"after {self.n_iter_} passes over the data the log likelihood of an example is "
+                f"{left}, and tol is {self.tol:g}; increase max_iter or tol, or use fewer "
+                "components"
             )
         return self
 
@@ -279,9 +301,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         data = self._read(X, X_std, X_cov, reset=False)
         joined, alone = self.output != "mixture", self.output == "mean"
         if self.output == "auto":
-            of_fit = getattr(
-                self, "with_errors_", True
-            )  # which older files and pickles do not tell
+            # Older files and pickles do not tell.
+            of_fit = getattr(self, "with_errors_", True)
             alone = not (of_fit or has_errors(X, X_std, X_cov) or np.isnan(data.mean).any())
         found = _core.true_value_posteriors(
             self._population(),

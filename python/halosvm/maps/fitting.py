@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import chdtr
 from sklearn.utils import check_random_state
 
 from halosvm import _core
 from halosvm.checks.parameters import thread_count
+from halosvm.core.user_warning import warn_user
 
 from .measurements import robust_scale
 from .populations import DIAGONAL, Form, drawn_start, given_start
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _MOST_COMPONENTS = 10
+_MOST_NAMED = 10
+_ROWS_OF_CHECK = 4096
+_LARGEST_COUNT = 2**53  # all larger numbers are whole
+_CHANCE = 1e-6
+# Log likelihoods of dependent features round to about 1e-16 over this, for each row.
+_RESOLUTION = 1e-9
 
 
 class Fitter:
@@ -35,11 +43,15 @@ class Fitter:
     def __init__(
         self, settings: EmpiricalBayes, data: Gaussians, weights: Array, form: Form
     ) -> None:
-        self.settings, self.data, self.weights, self.form = settings, data, weights, form
+        self.settings, self.data, self.form = settings, data, form
+        self.weights = as_repetitions(weights)
         self.n_threads = thread_count(settings.n_threads)
-        self.mean, variance = robust_scale(data, weights)
+        self.mean, variance = robust_scale(data, self.weights)
         self.scale = np.sqrt(variance)
-        self.prior = float(settings.reg_covar) * variance
+        self.prior_weight = float(settings.reg_covar)
+        if self.prior_weight > 0:
+            self.prior_weight = max(self.prior_weight, _RESOLUTION * self.weights.sum())
+        self.prior = self.prior_weight * variance
         self.random_state = check_random_state(settings.random_state)
         self.points: tuple[Array, Array, Array] | None = None
 
@@ -105,7 +117,7 @@ class Fitter:
 
     def _posterior_means(self) -> tuple[Array, Array, Array]:
         """Return posterior means under one component, their weights, and its covariance."""
-        one = self._fit_from(self._single_start(), tol=1.0)["population"]
+        one = self._fit_from(self._single_start(), tol=1e-3)["population"]
         points = _core.true_value_posteriors(
             one,
             self.data.core_view(missing=True),
@@ -125,10 +137,72 @@ class Fitter:
             max_iterations=int(settings.max_iter),
             tolerance=float(settings.tol) if tol is None else tol,
             prior=self.prior,
+            prior_weight=self.prior_weight,
             scale=self.scale,
             n_threads=self.n_threads,
             report=_print_progress if settings.verbose and tol is None else None,
         )
+
+
+def as_repetitions(weights: Array) -> Array:
+    """Return weights as numbers of repetitions: whole numbers are, others say how rows compare.
+
+    Those are scaled to the sum (sum w)^2 / sum w^2, the number of rows of equal weights that would
+    tell as much: n for n equal weights, whatever they sum to.
+    """
+    if weights.max() < _LARGEST_COUNT and np.array_equal(weights, np.rint(weights)):
+        return weights
+    part = weights / weights.max()  # keeps squares within the range of double
+    effective = part.sum() ** 2 / (part @ part)
+    repetitions: Array = part * (effective / part.sum())
+    return repetitions
+
+
+def warn_of_columns(data: Gaussians, weights: Array) -> None:
+    """Warn of features whose measurements do not tell what their true values are like."""
+    counts = np.sum(~np.isnan(data.mean) & (weights > 0)[:, np.newaxis], axis=0)
+    _warn(
+        data,
+        counts == 0,
+        "no value: nothing is known of the true values, which are taken for N(0, 1); leave it out",
+    )
+    _warn(
+        data,
+        counts == 1,
+        "one value: it does not tell how much true values differ, which is taken for almost 0",
+    )
+    rows = np.flatnonzero(weights > 0)
+    rows = rows[:: max(1, len(rows) // _ROWS_OF_CHECK)]
+    values, errors = data.mean[rows], data.covariances[rows].variances()
+    too_large = [_errors_are_too_large(*column) for column in zip(values.T, errors.T, strict=True)]
+    _warn(
+        data,
+        np.array(too_large),
+        "values that differ far less than their errors let expect: if the errors are not too "
+        "large, as in another unit, all true values are as good as equal",
+    )
+
+
+def _errors_are_too_large(x: Array, error: Array) -> bool:
+    """Whether the squared deviations from one mean, over the errors, are too small for chance."""
+    there = ~np.isnan(x)
+    x, error = x[there].astype(np.float64), error[there].astype(np.float64)
+    if len(x) < 2 or not error.min() > 0:
+        return False
+    w = error.min() / error
+    squares = float(w @ (x - w @ x / w.sum()) ** 2 / error.min())
+    return bool(chdtr(len(x) - 1, squares) < _CHANCE)
+
+
+def _warn(data: Gaussians, concerned: NDArray[np.bool_], what: str) -> None:
+    columns = np.flatnonzero(concerned)
+    if not len(columns):
+        return
+    names = data.feature_names
+    named = [str(j) if names is None else f"{j} ({names[j]})" for j in columns[:_MOST_NAMED]]
+    named += ["..."] * (len(columns) > _MOST_NAMED)
+    which = "column" if len(columns) == 1 else "each of the columns"
+    warn_user(f"X: {which} {', '.join(named)} has {what}", UserWarning)
 
 
 def _print_progress(iteration: int, log_likelihood: float, gain: float) -> None:

@@ -52,7 +52,7 @@ _ROWS = 4096
 
 def _unit_and_start(x: Array, error: Array, c: Array) -> tuple[float, float]:
     """Return the mean and the variance of one feature; see `robust_scale`."""
-    mean, variance, resolution = paule_mandel(x, error, c / c.mean(), tol=1e-2)
+    mean, variance, resolution = paule_mandel(x, error, c, tol=1e-2)
     if variance > 0 or resolution > 0:
         return mean, max(variance, resolution)
     return mean, mean**2 if mean != 0 else 1.0

@@ -178,7 +178,7 @@ def drawn_start(
     points : ndarray of shape (n, d)
         Posterior means under one component.
     weights : ndarray of shape (n,)
-        Of the examples, all positive.
+        Numbers of repetitions of the examples, all positive.
     whole : ndarray of shape (d, d)
         Covariance of that component.
     scale : ndarray of shape (d,)
@@ -203,10 +203,9 @@ def drawn_start(
         apart = points - means[-1]
         scatters.append((c[:, np.newaxis] * apart).T @ apart)
     within = sum(scatters) / weights.sum()
-    one = weights.mean()
     matrices = [
-        (scatter + one * within) / (mass + one) + floor
+        (scatter + within) / (mass + 1.0) + floor
         for scatter, mass in zip(scatters, masses, strict=True)
     ]
-    shares = np.maximum(masses, one)
+    shares = np.maximum(masses, 1.0)
     return form.population(shares / shares.sum(), np.array(means), np.stack(matrices))

@@ -63,11 +63,13 @@ def deconvolution_step(
     V: Array,
     c: ArrayLike | None = None,
     W: ArrayLike = 0.0,
+    nu: float = 0.0,
 ) -> tuple[Population, float]:
     """Return the population after one step of expectation maximisation, and log p(x) before it.
 
-    `c` holds weights of the examples, (n,). `W`, (d, d), is added to the scatter of each component;
-    log p(x) - 1/2 sum_k tr(W V_k^-1) never decreases.
+    `c` holds weights of the examples, (n,). `W`, (d, d), is added to the scatter of each component,
+    as that of examples of weight `nu`; log p(x) - 1/2 sum_k [tr(W V_k^-1) + nu log|V_k|] never
+    decreases.
     """
     log_density, r, b, B = true_value_posterior(x, S, a, m, V)
     c = np.ones(len(x)) if c is None else np.asarray(c, np.float64)
@@ -76,5 +78,5 @@ def deconvolution_step(
     m = np.einsum("nk,nkd->kd", r, b) / q[:, np.newaxis]
     apart = b - m
     scatter = np.einsum("nk,nki,nkj->kij", r, apart, apart) + np.einsum("nk,nkij->kij", r, B)
-    V = (scatter + W) / q[:, np.newaxis, np.newaxis]
+    V = (scatter + W) / (q + nu)[:, np.newaxis, np.newaxis]
     return (q / c.sum(), m, V), float(c @ log_density)

@@ -250,7 +250,7 @@ def test_degenerate_data_give_a_result_or_one_clear_error(covariance, case, nois
             eb.fit(X, **keywords)
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
         posterior = eb.fit_transform(X, **keywords)
     assert np.isfinite(eb.means_).all()
     assert np.isfinite(eb.covariances_.to_full()).all()
@@ -432,7 +432,7 @@ def test_parameters_that_make_no_sense_are_named(parameters, message):
 
 def test_passes_that_are_used_up_are_told_and_failed_fits_change_nothing():
     X = mixture_data(100, 2)
-    std = np.full(X.shape, 3.0)
+    std = np.full(X.shape, 1.0)
     with pytest.warns(ConvergenceWarning, match="after 2 passes over the data"):
         eb = EmpiricalBayes(2, max_iter=2, random_state=0).fit(X, X_std=std)
     assert not eb.converged_

@@ -102,6 +102,25 @@ def test_a_distribution_is_the_default_and_is_said(capsys, tmp_path, table):
     assert "--components is of use only with --errors measurement" in err
 
 
+def test_parameters_of_the_population_are_given_by_name(capsys, tmp_path, table):
+    path, *_ = table
+    model = tmp_path / "model.json"
+    start = ("train", path, "--label", "kind", "--C", 1, "--output", model)
+    measured = ("--errors", "measurement")
+    options = ("--population", "reg_covar=1e-4", "--population", "covariance=diagonal")
+    assert run(capsys, *start, *measured, *options)[0] == 0
+    truth = load_model(model)[0].get_params()
+    assert (truth["reg_covar"], truth["covariance"]) == (1e-4, "diagonal")
+    for rest, message in (
+        (options, "--population is of use only with --errors measurement"),
+        ((*measured, "--population", "C=1"), "--population C: EmpiricalBayes has the parameters"),
+        ((*measured, "--population", "reg_covar=-1"), "reg_covar must be >= 0"),
+    ):
+        status, _, err = run(capsys, *start, *rest)
+        assert status != 0
+        assert message in err
+
+
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "factors"])
 def test_saved_pipelines_predict_bit_for_bit_the_same(tmp_path, table, covariance):
     _, x, std, y = table

@@ -71,12 +71,14 @@ void log_density(const Population& population, const Gaussians& X, VectorRef out
 struct PopulationSettings {
   /// Largest number of passes over the data.
   int max_iterations = 500;
-  /// Stop when the log likelihood is predicted to gain less than this. Parameters are then within about
-  /// sqrt(2 tolerance) of their standard errors from the maximum.
-  double tolerance = 1e-3;
-  /// Of the prior: W = diag(prior) is added to the scatter of each component, about one example's; n_features numbers.
+  /// Stop when the log likelihood is expected to gain less than this for each unit of weight, in all passes to come.
+  double tolerance = 1e-5;
+  /// Of the prior: W = diag(prior) is added to the scatter of each component; n_features numbers.
   Vector prior;
-  /// Unit of each feature, for the extrapolation; n_features numbers above 0.
+  /// Of the prior: nu, the weight of the examples that this scatter stands for. A component without members ends at
+  /// W / nu.
+  double prior_weight = 0.0;
+  /// Unit of each feature, in which steps are extrapolated; n_features numbers above 0.
   Vector scale;
   /// False: plain expectation maximisation, as a yardstick.
   bool accelerate = true;
@@ -86,7 +88,7 @@ struct PopulationSettings {
 
 /// How a fit of a population ended.
 enum class PopulationStatus : std::uint8_t {
-  converged,       ///< the predicted gain is below the tolerance
+  converged,       ///< the expected gain is below the tolerance
   max_iterations,  ///< the passes are used up
   rounding,        ///< the objective no longer grows in double precision
 };
@@ -97,16 +99,17 @@ const char* sentence(PopulationStatus status);
 /// A fitted population, and the way to it.
 struct PopulationFit {
   Population population;  ///< the best point that was found
-  /// Log likelihood plus log prior, -1/2 sum_k tr(W V_k^-1), at each accepted point; it never decreases.
+  /// Log likelihood plus log prior, -1/2 sum_k [tr(W V_k^-1) + nu log|nu W^-1 V_k|] over the components of a weight
+  /// above 0, at each accepted point; it never decreases.
   std::vector<double> history;
   int iterations = 0;                                          ///< passes over the data
-  double predicted_gain = 0.0;                                 ///< of the objective, from the last point to the maximum
+  double predicted_gain = 0.0;                                 ///< of the objective, from the last point to its limit
   PopulationStatus status = PopulationStatus::max_iterations;  ///< how the fit ended
 };
 
-/// Maximises the likelihood by expectation maximisation with a covariance for each example (Bovy, Hogg, Roweis 2011),
-/// extrapolated by Anderson's method; an extrapolated point is kept only where the objective grows, and the plain step
-/// is taken otherwise.
+/// Maximises the likelihood by expectation maximisation with a covariance for each example (Bovy, Hogg, Roweis 2011):
+/// first its plain steps, then those of L-BFGS, each kept only where the objective grows; where it does not, the plain
+/// step is taken.
 PopulationFit fit_population(const Measurements& X, const Population& start, const PopulationSettings& settings,
                              const Execution& execution);
 

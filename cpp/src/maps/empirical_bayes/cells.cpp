@@ -79,7 +79,7 @@ class Cells {
       linalg::multiply(T.precision, scatter, product);
       scatter = weight * (pull * pull.transpose() - T.precision);
       linalg::add_product(product, T.precision, scatter);
-      scatter_to(0, weight * pull, scatter, out.sums);
+      scatter_to(0, weight, weight * pull, scatter, out.sums);
     }
   }
 
@@ -141,14 +141,16 @@ class Cells {
       residual_ = joint_.col(k).asDiagonal() * w;
       linalg::multiply(residual_.transpose(), w, whitened_);
       whitened_ -= mass * factors_[static_cast<std::size_t>(k)].precision;
-      scatter_to(k, residual_.colwise().sum().transpose(), whitened_, out.sums);
+      scatter_to(k, mass, residual_.colwise().sum().transpose(), whitened_, out.sums);
     }
   }
 
-  void scatter_to(Index k, const Vector& pull, const Matrix& curvature, Statistics& sums) const {
+  void scatter_to(Index k, double mass, const Vector& pull, const Matrix& curvature, Statistics& sums) const {
+    const Matrix& precision = factors_[static_cast<std::size_t>(k)].precision;
     for (Index i = 0; i < pull.size(); ++i) {
       const Index row = present_[static_cast<std::size_t>(i)];
       sums.pull(k, row) += pull(i);
+      sums.precision(k, row) += mass * precision(i, i);
       for (Index j = 0; j < pull.size(); ++j) {
         sums.curvature(k * d_ + row, present_[static_cast<std::size_t>(j)]) += curvature(i, j);
       }

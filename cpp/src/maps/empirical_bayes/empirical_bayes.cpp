@@ -4,7 +4,7 @@
 
 #include "halosvm/core/check.hpp"
 #include "linalg/multiply.hpp"
-#include "maps/empirical_bayes/maximisation.hpp"
+#include "maps/empirical_bayes/coordinates.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,69 +16,71 @@ namespace halosvm {
 namespace {
 
 using maps::Expectation;
-using maps::Step;
 
-/// Anderson's method: the next point from the last points and their plain steps.
-class Extrapolation {
+/// Quasi-Newton directions from the last points and their slopes (L-BFGS).
+class QuasiNewton {
  public:
-  explicit Extrapolation(std::size_t memory) : memory_(memory) {}
-
-  void clear() {
-    moves_.clear();
-    changes_.clear();
-    point_.resize(0);
-  }
-
+  /// Number of directions whose curvature is known.
   std::size_t size() const { return moves_.size(); }
 
-  /// Takes a point and its plain step; returns the way from the point to where the step is predicted to vanish.
-  /// \param metric what a unit of each coordinate counts.
-  Vector next(const Vector& point, const Vector& step, const Vector& metric) {
+  /// Leaves what it knows of curvatures, which did not lead on.
+  void forget() {
+    moves_.clear();
+    changes_.clear();
+    first_ = 1.0;
+  }
+
+  /// Takes a point, its slope, and about the curvature of each coordinate; returns the way to where the slope is
+  /// predicted to vanish.
+  Vector way(const Vector& point, const Vector& slope, const Vector& curvature) {
     if (point_.size() == point.size()) {
-      moves_.emplace_back(point - point_);
-      changes_.emplace_back(step - step_);
-      if (moves_.size() > memory_) {
-        moves_.pop_front();
-        changes_.pop_front();
-      }
+      add(point - point_, slope_ - slope, curvature);
     } else {
-      clear();
+      forget();
     }
     point_ = point;
-    step_ = step;
-    const auto m = static_cast<Index>(moves_.size());
-    if (m == 0) return step;
-    // The combination of changes that explains the step best; the ridge holds where they are nearly dependent.
-    constexpr double ridge = 1e-10;
-    Matrix gram(m, m);
-    Matrix right(m, 1);
-    for (Index i = 0; i < m; ++i) {
-      const Vector change = changes_[static_cast<std::size_t>(i)].cwiseProduct(metric);
-      for (Index j = 0; j <= i; ++j) gram(i, j) = gram(j, i) = change.dot(changes_[static_cast<std::size_t>(j)]);
-      right(i, 0) = change.dot(step);
+    slope_ = slope;
+    Vector out = slope;
+    std::vector<double> parts(moves_.size());
+    for (std::size_t i = moves_.size(); i-- > 0;) {
+      parts[i] = moves_[i].dot(out) / moves_[i].dot(changes_[i]);
+      out -= parts[i] * changes_[i];
     }
-    gram.diagonal() *= 1.0 + ridge;
-    if (!maps::cholesky(gram)) return step;
-    maps::solve(gram, right);
-    Vector way = step;
-    for (Index i = 0; i < m; ++i) {
-      way -= right(i, 0) * (moves_[static_cast<std::size_t>(i)] + changes_[static_cast<std::size_t>(i)]);
+    out = first_ * out.cwiseQuotient(curvature);
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+      out += (parts[i] - changes_[i].dot(out) / moves_[i].dot(changes_[i])) * moves_[i];
     }
-    return way;
+    return out;
   }
 
  private:
-  std::size_t memory_;
+  static constexpr std::size_t memory = 30;
+  /// Curvatures below this part of what they are taken for at first are rounding, or negative.
+  static constexpr double flattest = 1e-8;
+
+  void add(Vector move, Vector change, const Vector& curvature) {
+    const double measured = move.dot(change);
+    if (!(measured > flattest * move.cwiseProduct(curvature).dot(move))) return;
+    first_ = measured / change.cwiseQuotient(curvature).dot(change);
+    moves_.push_back(std::move(move));
+    changes_.push_back(std::move(change));
+    if (moves_.size() > memory) {
+      moves_.pop_front();
+      changes_.pop_front();
+    }
+  }
+
   std::deque<Vector> moves_;
   std::deque<Vector> changes_;
+  double first_ = 1.0;  ///< scales the given curvature to that of the last move
   Vector point_;
-  Vector step_;
+  Vector slope_;
 };
 
 class Fit {
  public:
   Fit(const Measurements& X, const PopulationSettings& settings, const Execution& execution)
-      : data_(X.prepared()), settings_(settings), execution_(execution), extrapolation_(memory) {}
+      : data_(X.prepared()), settings_(settings), execution_(execution) {}
 
   PopulationFit run(const Population& start) {
     result_.population = start;
@@ -90,16 +92,20 @@ class Fit {
     }
     result_.history.push_back(value);
     for (;;) {
-      const Step step = maps::maximise(result_.population, here_.sums, data_.total_weight, settings_.prior);
-      const Population extrapolated = look_ahead(step);
+      reached_.resize(static_cast<std::size_t>(result_.iterations), value);
+      const Vector point = maps::coordinates(result_.population, settings_.scale);
+      const maps::Slope slope = this->slope();
+      const Vector way = quasi_newton_.way(point, slope.rise, slope.curvature);
+      predict(0.5 * slope.rise.dot(way), 0.5 * slope.rise.dot(slope.rise.cwiseQuotient(slope.curvature)));
       report(value);
-      if (result_.predicted_gain < settings_.tolerance) return ended(PopulationStatus::converged);
+      if (result_.predicted_gain < tolerance()) return ended(PopulationStatus::converged);
       if (exhausted()) return ended(PopulationStatus::max_iterations);
-      if (settings_.accelerate && extrapolation_.size() > 0) {
-        if (accept(extrapolated, value)) continue;
+      if (settings_.accelerate && quasi_newton_.size() >= known_curvatures) {
+        if (search(point, way, slope.rise.dot(way), value)) continue;
+        quasi_newton_.forget();
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
-      if (!accept(step.population, value)) {
+      if (!accept(maps::maximise(result_.population, here_.sums, data_.total_weight, prior()), value)) {
         if (!std::isfinite(value) || there_.failure.any()) there_.failure.raise();
         return ended(PopulationStatus::rounding);
       }
@@ -107,19 +113,18 @@ class Fit {
   }
 
  private:
-  static constexpr std::size_t memory = 10;
+  /// Plain steps lead to where the objective is curved like a hill in so many directions, and tell of them.
+  static constexpr std::size_t known_curvatures = 5;
   static constexpr Index looks = 3;  // predictions in a row that have to agree that the end is near
 
+  maps::Prior prior() const { return {settings_.prior, settings_.prior_weight}; }
+  double tolerance() const { return settings_.tolerance * data_.total_weight; }
   bool exhausted() const { return result_.iterations >= settings_.max_iterations; }
+  maps::Slope slope() const { return maps::slope(result_.population, here_.sums, prior(), settings_.scale); }
 
   PopulationFit ended(PopulationStatus status) {
     result_.status = status;
     return std::move(result_);
-  }
-
-  void start_anew() {
-    extrapolation_.clear();
-    predictions_.fill(infinity);
   }
 
   /// Log likelihood plus log prior, the sums in there_ or, at the first call, here_.
@@ -130,13 +135,13 @@ class Fit {
     maps::expect(population, data_, request, out, execution_);
     ++result_.iterations;
     if (out.failure.any()) return -infinity;
-    return out.sums.log_likelihood + maps::log_prior(population, settings_.prior);
+    return out.sums.log_likelihood + maps::log_prior(population, prior());
   }
 
-  /// Goes to a point unless the objective is less there.
-  bool accept(const Population& population, double& value) {
+  /// Goes to a point if the objective grows by more than \p least.
+  bool accept(const Population& population, double& value, double least = 0.0) {
     const double other = objective(population);
-    if (!(other > value && other < infinity)) return false;
+    if (!(other > value && other >= value + least && other < infinity)) return false;
     value = other;
     result_.history.push_back(value);
     result_.population = population;
@@ -144,42 +149,47 @@ class Fit {
     return true;
   }
 
-  /// The extrapolated point, and how much the objective is predicted to gain in all: what the plain step gains, times
-  /// how much farther the way to the end is than the step.
-  Population look_ahead(const Step& step) {
-    const Vector point = maps::coordinates(result_.population, settings_.scale);
-    Vector plain = maps::coordinates(step.population, settings_.scale);
-    if (plain.size() != point.size()) {  // a component died
-      start_anew();
-      result_.predicted_gain = infinity;
-      return step.population;
+  /// Goes along a way, farther while the objective rises nearly as steeply as at first, less far until it grows by a
+  /// fair part of what the slope promises (the conditions of Wolfe and Armijo). False, where it was, if it does not.
+  bool search(const Vector& point, const Vector& way, double steepness, double& value) {
+    constexpr int farthest = 10;
+    constexpr int shortest = 3;
+    constexpr double fair = 1e-4;
+    constexpr double still_steep = 0.9;
+    const Population like = result_.population;
+    double length = 1.0;
+    for (int trial = 0; trial < shortest && !exhausted(); ++trial, length *= 0.2) {
+      if (!accept(maps::population_at(point + length * way, like, settings_.scale), value, fair * length * steepness)) {
+        continue;
+      }
+      for (int more = 0; trial == 0 && more < farthest && !exhausted(); ++more) {
+        const Vector rise = slope().rise;
+        if (rise.size() != way.size() || !(rise.dot(way) > still_steep * steepness)) break;
+        length *= 2.0;
+        if (!accept(maps::population_at(point + length * way, like, settings_.scale), value)) break;
+      }
+      return true;
     }
-    plain -= point;
-    const Vector metric = maps::information(result_.population, settings_.scale, data_.total_weight);
-    const Vector way = extrapolation_.next(point, plain, metric);
-    const Vector weighted = plain.cwiseProduct(metric);
-    const double length = weighted.dot(plain);
-    const double farther = length > 0.0 ? std::max(1.0, weighted.dot(way) / length) : 1.0;
-    std::rotate(predictions_.begin(), predictions_.begin() + 1, predictions_.end());
-    predictions_.back() = step.gain * farther;
-    result_.predicted_gain = std::max(tail_of_history(), *std::max_element(predictions_.begin(), predictions_.end()));
-    // However slow the steps are, this one is too small to matter.
-    constexpr double slowest = 1e9;
-    if (step.gain * slowest < settings_.tolerance) result_.predicted_gain = step.gain * farther;
-    return maps::population_at(point + way, result_.population, settings_.scale);
+    return false;
   }
 
-  /// What is still to come if gains go on to shrink as they did: Aitken's extrapolation of the last two runs of points.
-  /// It sees slow directions that the extrapolation has not met yet.
-  double tail_of_history() const {
-    constexpr std::ptrdiff_t longest = 5;
-    const std::vector<double>& history = result_.history;
-    const std::ptrdiff_t run = std::min(longest, (static_cast<std::ptrdiff_t>(history.size()) - 1) / 2);
-    if (run == 0) return infinity;
-    const auto last = history.rbegin();
-    const double later = last[0] - last[run];
-    const double earlier = last[run] - last[2 * run];
-    return later < earlier ? later * later / (earlier - later) : infinity;
+  /// What the objective is expected to gain in all.
+  /// \param predicted by the quasi-Newton model.
+  /// \param plain by the curvatures of the coordinates alone, about what a plain step gains.
+  void predict(double predicted, double plain) {
+    std::rotate(predictions_.begin(), predictions_.begin() + 1, predictions_.end());
+    predictions_.back() = predicted;
+    result_.predicted_gain = std::max(recent_gain(), *std::max_element(predictions_.begin(), predictions_.end()));
+    // However slow the steps are, this one is too small to matter.
+    constexpr double slowest = 1e9;
+    if (plain * slowest < tolerance()) result_.predicted_gain = predicted;
+  }
+
+  /// What the later half of the passes gained: gains that shrink, however slowly, but not slower than with the square
+  /// of the number of passes, add up to no more. It sees flat directions that the model of the slope has not met yet.
+  double recent_gain() const {
+    const std::size_t half = reached_.size() / 2;
+    return half == 0 ? infinity : reached_.back() - reached_[half - 1];
   }
 
   void report(double value) const {
@@ -189,8 +199,9 @@ class Fit {
   const Measurements::Prepared& data_;
   const PopulationSettings& settings_;
   const Execution& execution_;
-  Extrapolation extrapolation_;
+  QuasiNewton quasi_newton_;
   std::array<double, looks> predictions_{infinity, infinity, infinity};
+  std::vector<double> reached_;  ///< the objective after each pass
   Expectation here_;
   Expectation there_;
   PopulationFit result_;
@@ -231,7 +242,7 @@ void Population::check(const std::string& argument) const {
 const char* sentence(PopulationStatus status) {
   switch (status) {
     case PopulationStatus::converged:
-      return "the log likelihood is predicted to gain less than tol";
+      return "the log likelihood is expected to gain less than tol for each row";
     case PopulationStatus::max_iterations:
       return "max_iter passes over the data are used up";
     case PopulationStatus::rounding:
@@ -248,6 +259,8 @@ PopulationFit fit_population(const Measurements& X, const Population& start, con
   check::same_size("prior", settings.prior.size(), "X", d, "features");
   check::same_size("scale", settings.scale.size(), "X", d, "features");
   check::require((settings.prior.array() >= 0.0).all() && settings.prior.allFinite(), "prior",
+                 "must be >= 0 and finite");
+  check::require(settings.prior_weight >= 0.0 && std::isfinite(settings.prior_weight), "prior_weight",
                  "must be >= 0 and finite");
   check::require((settings.scale.array() > 0.0).all() && settings.scale.allFinite(), "scale", "must be positive");
   Population normalised = start;

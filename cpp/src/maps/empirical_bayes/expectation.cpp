@@ -13,6 +13,7 @@ namespace halosvm {
 void Statistics::reset(Index k, Index d, Index h, bool factorised) {
   log_likelihood = 0.0;
   mass.setZero(k);
+  precision.setZero(k, d);
   if (factorised) {
     pull.setZero(k, d);
     curvature.setZero(k * d, d);
@@ -29,6 +30,7 @@ void Statistics::add(const Statistics& other) {
   log_likelihood += other.log_likelihood;
   if (other.mass.size() == 0) return;
   mass += other.mass;
+  precision += other.precision;
   if (pull.size() > 0) {
     pull += other.pull;
     curvature += other.curvature;

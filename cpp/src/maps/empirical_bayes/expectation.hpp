@@ -15,6 +15,7 @@ namespace halosvm {
 struct Statistics {
   double log_likelihood = 0.0;  ///< sum c_i log p(x_i)
   Vector mass;                  ///< sum of the weights, k
+  Matrix precision;             ///< sum of the diagonals of T^-1, of factors those of (T - L L')^-1, k x d
   // Of the engines that factorise T.
   Matrix pull;       ///< sum w, k x d
   Matrix curvature;  ///< sum w w' - T^-1, (k d) x d

@@ -37,7 +37,7 @@ struct Work {
         joint(k * lanes),
         pull(k * d * lanes),
         precision(k * triangle * lanes),
-        sums(k * (1 + d + triangle) * lanes),
+        sums(k * (1 + 2 * d + triangle) * lanes),
         rows(lanes, d),
         matrix(d, d),
         scratch(std::max(noise.scratch_size(lanes), lanes * d)) {}
@@ -258,12 +258,13 @@ class Lanes {
   }
 
   void accumulate(Index k, const Pack& r, Work& work) const {
-    double* sums = &work.sums(k * (1 + d_ + work.triangle) * lanes);
+    double* sums = &work.sums(k * (1 + 2 * d_ + work.triangle) * lanes);
     const double* const w = &work.pull(k * d_ * lanes);
     const double* precision = &work.precision(k * work.triangle * lanes);
     store(sums, load(sums) + r);
     sums += lanes;
     for (Index j = 0; j < d_; ++j, sums += lanes) store(sums, load(sums) + r * load(w + j * lanes));
+    for (Index j = 0; j < d_; ++j, sums += lanes) store(sums, load(sums) + r * load(precision + at(j, j) * lanes));
     for (Index i = 0; i < d_; ++i) {
       const Pack w_i = load(w + i * lanes);
       for (Index j = 0; j <= i; ++j, sums += lanes, precision += lanes) {
@@ -282,6 +283,7 @@ class Lanes {
     for (Index k = 0; k < k_; ++k) {
       out.mass(k) = next();
       for (Index j = 0; j < d_; ++j) out.pull(k, j) = next();
+      for (Index j = 0; j < d_; ++j) out.precision(k, j) = next();
       for (Index i = 0; i < d_; ++i) {
         for (Index j = 0; j <= i; ++j) out.curvature(k * d_ + i, j) = out.curvature(k * d_ + j, i) = next();
       }

@@ -162,6 +162,7 @@ class Latent {
     LatentBlock& block = blocks_[static_cast<std::size_t>(k)];
     const Vector r = given;
     sums.mass(k) += r.sum();
+    linalg::add_product(r.transpose(), block.inverse, sums.precision.row(k));
     linalg::add_product(r.transpose(), block.shift, sums.shift.row(k));
     const Vector& variances = components_[static_cast<std::size_t>(k)].variances;
     spreads_ = block.shift.cwiseAbs2() + block.open * variances.asDiagonal();

@@ -38,6 +38,7 @@ class LatentBlock {
   Matrix errors;    ///< diagonals of S
 
   Matrix shift;       ///< u, posterior mean minus m
+  Matrix inverse;     ///< 1 / (psi + S), 0 where missing
   Matrix gain;        ///< psi / (psi + S), 0 where missing
   Matrix open;        ///< S / (psi + S), 1 where missing
   Matrix latent;      ///< posterior mean of z
@@ -52,7 +53,7 @@ class LatentBlock {
   Index d_;
   Index h_;
   Index triangle_;
-  Matrix total, inverse, residual, precisions, weighted_;
+  Matrix total, residual, precisions, weighted_;
   Matrix matrix_;
   Vector row_;
   Vector scratch_;

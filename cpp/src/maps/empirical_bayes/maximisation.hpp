@@ -1,37 +1,43 @@
 /// \file
-/// The M step, the prior, and the coordinates in which populations are extrapolated. Private to the maps.
+/// The M step and the prior. Private to the maps.
 #pragma once
 
 #include "maps/empirical_bayes/expectation.hpp"
 
 namespace halosvm::maps {
 
-/// What an M step gives.
-struct Step {
-  Population population;
-  /// What the objective gains by the step, to second order: half the square of its length in the metric of the
-  /// complete data.
-  double gain = 0.0;
+/// A component of less than this part of all weight has died: the objective hardly depends on it, and an extrapolation
+/// could carry it anywhere. It keeps its place with the weight 0 and the shape of the largest.
+inline constexpr double dead = 1e-8;
+
+/// Gives components of less weight the weight 0 and the shape of the largest.
+void bury_dead(Population& population);
+
+/// What joins the members of each component: examples of weight nu, with the scatter W = diag(scatter).
+struct Prior {
+  const Vector& scatter;
+  double weight;
+  bool any() const { return weight > 0.0 || (scatter.array() > 0.0).any(); }
 };
 
-/// A component of less than this part of all weight has died: it keeps its place with the weight 0.
-inline constexpr double dead = 1e-12;
+/// Moments of a component's posteriors about its old mean, divided by its mass.
+struct Moments {
+  Vector shift;   ///< E (v - m), d
+  Vector spread;  ///< diagonal of E (v - m)(v - m)', d
+  Vector latent;  ///< E z, h
+  Matrix cross;   ///< E (v - m) z', d x h
+  Matrix square;  ///< E z z', h x h
+};
 
-/// \param prior diagonal of W, added to each scatter.
-Step maximise(const Population& population, const Statistics& sums, double total_weight, const Vector& prior);
+/// The moments of component k, whose mass must not be 0; not of full covariances.
+Moments moments_of(const Population& population, const Statistics& sums, Index k);
 
-/// -1/2 sum_k tr(W V_k^-1), of factors with their diagonal in place of V_k; -infinity where V_k is singular and W not
-/// 0.
-double log_prior(const Population& population, const Vector& prior);
+/// The population of the largest expected likelihood.
+Population maximise(const Population& population, const Statistics& sums, double total_weight, const Prior& prior);
 
-/// Coordinates without constraints: logarithms of weights and variances, means and factors in units of \p scale,
-/// Cholesky's factors with the logarithm of their diagonal.
-Vector coordinates(const Population& population, const Vector& scale);
-
-/// What the complete data would tell of each coordinate, about: the squares of their standard errors, inverted.
-Vector information(const Population& population, const Vector& scale, double total_weight);
-
-/// The population at some coordinates; \p like gives its shape and its dead components.
-Population population_at(const Vector& coordinates, const Population& like, const Vector& scale);
+/// -1/2 sum_k [tr(W V_k^-1) + nu log|nu W^-1 V_k|] over the components that live, of factors with their diagonal in
+/// place of V_k; -infinity where V_k is singular and the prior is not 0. No term is above 0, so that a death is no
+/// loss.
+double log_prior(const Population& population, const Prior& prior);
 
 }  // namespace halosvm::maps

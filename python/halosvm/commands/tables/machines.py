@@ -105,8 +105,15 @@ def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) 
     if arguments.errors == "measurement":
         # the spread of a posterior would shrink the slopes of a regression: it knows nothing of y
         output = "gaussian" if arguments.task == "classification" else "mean"
-        prior = EmpiricalBayes(arguments.components, output=output, random_state=arguments.seed)
-        steps.append(("truth", prior))
+        truth = EmpiricalBayes(arguments.components, output=output, random_state=arguments.seed)
+        known = sorted({*truth.get_params()} - {"n_components", "output", "init"})
+        for key, value in arguments.population:
+            if key not in known:
+                raise CommandError(
+                    f"--population {key}: EmpiricalBayes has the parameters {', '.join(known)}"
+                )
+            truth.set_params(**{key: value})
+        steps.append(("truth", truth))
     if arguments.scale == "standard":
         steps.append(("scale", UncertainStandardScaler(with_mean=not sparse)))
     if arguments.approximate is not None:

@@ -88,6 +88,8 @@ def train(arguments: argparse.Namespace) -> None:
 def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.components != 1 and arguments.errors != "measurement":
         raise CommandError("--components is of use only with --errors measurement")
+    if arguments.population and arguments.errors != "measurement":
+        raise CommandError("--population is of use only with --errors measurement")
     if arguments.missing == "impute" and arguments.errors != "measurement":
         raise CommandError(
             "--missing impute is of use only with --errors measurement, which estimates the true "
