@@ -6,7 +6,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -102,6 +101,7 @@ void run_tasks(Index n_tasks, const Execution& execution, const Task& task) {
   std::vector<std::thread> threads;
   const int n_threads = thread_count(n_tasks, execution);
   try {
+    threads.reserve(static_cast<std::size_t>(n_threads - 1));
     for (int slot = 1; slot < n_threads; ++slot) {
       threads.emplace_back([&, slot] {
         WorkerCheckpoint checkpoint(shared);
@@ -113,7 +113,7 @@ void run_tasks(Index n_tasks, const Execution& execution, const Task& task) {
       const std::lock_guard<std::mutex> lock(shared.mutex);
       ++shared.running;
     }
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): fewer threads, the same result
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory or no more threads: fewer of them, the same result
   }
   CallerCheckpoint checkpoint(shared, execution);
   work(n_tasks, 0, task, shared, checkpoint);
