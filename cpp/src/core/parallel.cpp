@@ -2,6 +2,8 @@
 
 #include "halosvm/core/parallel.hpp"
 
+#include "halosvm/core/check.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -92,6 +94,7 @@ int usable_processors() {
 }  // namespace
 
 int thread_count(Index n_tasks, const Execution& execution) {
+  if (execution.n_threads < 0) check::not_negative("n_threads", execution.n_threads);
   const int wanted = execution.n_threads > 0 ? execution.n_threads : usable_processors();
   return static_cast<int>(std::max<Index>(1, std::min<Index>(wanted, n_tasks)));
 }

@@ -208,6 +208,13 @@ TEST_CASE("a call that has no memory for its threads goes on with those there ar
   }
 }
 
+TEST_CASE("numbers of threads below 0 are refused, chunks have a row at least") {
+  CHECK_THROWS_WITH_AS(thread_count(3, with_threads(-1)), "n_threads is -1; it must be >= 0 and finite",
+                       std::invalid_argument);
+  CHECK(Chunks(0, 0).count() == 0);
+  CHECK(Chunks(3, 0).count() == 3);
+}
+
 TEST_CASE("Stopped says that the caller stopped the call") {
   CHECK(std::string(halosvm::Stopped().what()) == "stopped by the caller");
 }

@@ -3,7 +3,10 @@
 #pragma once
 
 #include "halosvm/gaussians/gaussians.hpp"
+#include "halosvm/core/check.hpp"
 #include "halosvm/core/types.hpp"
+
+#include <string>
 
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
@@ -20,6 +23,7 @@ struct LinearModel {
 
   /// Score \p k alone.
   LinearModel only(Index k) const {
+    check::require(k >= 0 && k < coef.rows(), "k", "is " + std::to_string(k) + "; there is no such score");
     LinearModel one(1, coef.cols());
     one.coef = coef.row(k);
     one.intercept = intercept.segment(k, 1);
