@@ -177,9 +177,7 @@ def test_model_of_python_predicts_the_same_bits_in_the_program(
     model = halosvm.UncertainSVC(C=0.5).fit(X, labels)
     halosvm.save_model(model, tmp_path / "model.json")
     write_table(tmp_path / "table.csv", labels, mean, std)
-    label, score, spread = predictions(
-        consumer, tmp_path / "table.csv", tmp_path / "model.json"
-    )
+    label, score, spread = predictions(consumer, tmp_path / "table.csv", tmp_path / "model.json")
     np.testing.assert_array_equal(label, model.predict(X))
     assert_same(score, model.decision_function(X).reshape(len(X), -1))
     assert_same(spread, model.decision_std(X).reshape(len(X), -1))
@@ -258,7 +256,9 @@ def test_program_that_would_free_in_another_way_than_the_library_does_not_compil
         """,
         encoding="utf-8",
     )
-    with pytest.raises(AssertionError, match="with -DEIGEN_MAX_ALIGN_BYTES=64, as the CMake target"):
+    with pytest.raises(
+        AssertionError, match="with -DEIGEN_MAX_ALIGN_BYTES=64, as the CMake target"
+    ):
         build(tmp_path, tmp_path / "build", compiler("g++"))
 
 
