@@ -1,4 +1,4 @@
-"""Outputs: complete or not there, with the permissions of what they replace, nothing left behind."""
+"""Outputs: complete or not there, with the permissions of what they replace."""
 
 import os
 import stat

@@ -33,6 +33,7 @@ struct LinearModel {
 
 /// out(i, k) = w_k'x_i + b_k, the score of a certain point and the mean score of an uncertain one.
 /// \param means n_samples x n_features. \param out n_samples x n_problems.
+/// \throws std::invalid_argument for sizes that do not agree, and numbers that are not finite.
 void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution);
 /// The same for an array of means.
 // NOLINTNEXTLINE(performance-unnecessary-value-param): out is written to
@@ -43,6 +44,7 @@ inline void decision_function(const LinearModel& model, const ArrayView& means, 
 
 /// out(i, k) = sqrt(w_k' S_i w_k), the standard deviation of the score (spec K.8).
 /// \param out n_samples x n_problems.
+/// \throws std::invalid_argument likewise, and for covariances that are none.
 void decision_std(const LinearModel& model, const Covariances& covariances, MatrixRef out, const Execution& execution);
 
 /// P(f > 0) for f ~ N(mean, std^2); for std = 0 it is 0, 1/2 or 1 by the sign of the mean (spec K.8).
