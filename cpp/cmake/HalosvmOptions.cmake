@@ -6,6 +6,9 @@ function(halosvm_core_properties target)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/cpp/src")
   target_link_libraries(${target} PUBLIC Eigen3::Eigen Threads::Threads)
   target_compile_features(${target} PUBLIC cxx_std_17)
+  # Eigen aligns to the widest vectors of a file's own flags, and its malloc and free differ with that. Matrices are
+  # allocated on one side of the library's border and freed on the other: both sides must agree (core/types.hpp).
+  target_compile_definitions(${target} PUBLIC EIGEN_MAX_ALIGN_BYTES=64)
   set_target_properties(${target} PROPERTIES
     CXX_EXTENSIONS OFF
     POSITION_INDEPENDENT_CODE ON

@@ -85,6 +85,11 @@ inline Execution interruptible(int n_threads) {
 
 /// A covariance view together with the arrays that it looks into.
 struct PyCovariances {
+  /// Python checks the numbers of arrays where it makes them halosvm.Gaussians: another look would cost a pass.
+  PyCovariances(std::shared_ptr<const Covariances> covariances, std::vector<py::object> arrays)
+      : view(std::move(covariances)), owners(std::move(arrays)) {
+    view->assume_checked();
+  }
   std::shared_ptr<const Covariances> view;
   std::vector<py::object> owners;
 };

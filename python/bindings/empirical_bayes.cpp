@@ -27,7 +27,6 @@ Population population(const std::string& kind, const Vector& weights, const Matr
     const Index rows = (**array).shape(0) * (**array).shape(1);
     (array == &matrices ? out.matrices : out.factors) = ConstMatrixMap((**array).data(), rows, (**array).shape(2));
   }
-  out.check("population");
   return out;
 }
 

@@ -129,10 +129,16 @@ SparseView sparse_view_of(const py::object& array, const std::string& argument, 
 }
 
 std::shared_ptr<const Means> means_of(const py::object& means, const std::string& argument) {
-  if (py::hasattr(means, "indptr")) return std::make_shared<SparseMeans>(sparse_view_of(means, argument));
-  const auto array = py::cast<py::array>(means);
-  require_ndim(array, argument, 2);
-  return std::make_shared<DenseMeans>(view_of(array, argument, array.shape(0)));
+  std::shared_ptr<const Means> view;
+  if (py::hasattr(means, "indptr")) {
+    view = std::make_shared<SparseMeans>(sparse_view_of(means, argument));
+  } else {
+    const auto array = py::cast<py::array>(means);
+    require_ndim(array, argument, 2);
+    view = std::make_shared<DenseMeans>(view_of(array, argument, array.shape(0)));
+  }
+  view->assume_checked();  // as PyCovariances
+  return view;
 }
 
 void bind_gaussians(py::module_& module) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "halosvm/core/check.hpp"
 #include "objective.hpp"
 
 namespace halosvm::bindings {
@@ -48,9 +49,7 @@ void bind_objective(py::module_& module) {
       .def(
           "hessian_vector",
           [](const PyObjective& self, const Matrix& W, const Vector& b, const Matrix& V, const Vector& v0) {
-            check_shapes(self.objective, W, b.size());
-            check_shapes(self.objective, V, v0.size());
-            Evaluation out(W.rows(), W.cols());
+            Evaluation out(self.objective.n_problems(), self.objective.n_features());
             {
               const py::gil_scoped_release release;
               self.objective.hessian_vector(W, b, V, v0, out);
@@ -61,7 +60,6 @@ void bind_objective(py::module_& module) {
       .def(
           "lower_bound",
           [](const PyObjective& self, const Matrix& W, const Vector& b) {
-            check_shapes(self.objective, W, b.size());
             const py::gil_scoped_release release;
             return self.objective.lower_bound(W, b);
           },

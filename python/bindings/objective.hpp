@@ -4,8 +4,6 @@
 
 #include "bindings.hpp"
 
-#include "halosvm/core/check.hpp"
-
 #include <utility>
 
 namespace halosvm::bindings {
@@ -19,13 +17,6 @@ struct PySummedObjective {
   SummedObjective objective;
 };
 
-/// Throws unless a model is of the objective's shape.
-inline void check_shapes(const Objective& objective, const ConstMatrixRef& W, Index intercepts) {
-  check::same_size("coef", W.rows(), "objective", objective.n_problems(), "problems");
-  check::same_size("coef", W.cols(), "objective", objective.n_features(), "features");
-  check::same_size("intercept", intercepts, "objective", objective.n_problems(), "problems");
-}
-
 /// Binds what makes an objective a part of a sum: object(W, b, floor) -> Evaluation, object.moments() -> Moments;
 /// and the best intercepts.
 template <class Held>
@@ -33,8 +24,7 @@ void bind_part(py::class_<Held>& held) {
   held.def(
           "__call__",
           [](const Held& self, const Matrix& W, const Vector& b, double floor) {
-            check_shapes(self.objective, W, b.size());
-            Evaluation out(W.rows(), W.cols());
+            Evaluation out(self.objective.n_problems(), self.objective.n_features());
             const py::gil_scoped_release release;
             self.objective.evaluate(W, b, floor, out);
             return out;
@@ -43,7 +33,6 @@ void bind_part(py::class_<Held>& held) {
       .def(
           "exact_intercept",
           [](const Held& self, const Matrix& W) {
-            check_shapes(self.objective, W, W.rows());
             const py::gil_scoped_release release;
             return self.objective.exact_intercept(W, Vector::Zero(W.rows()), 0.0);
           },

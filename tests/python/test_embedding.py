@@ -136,11 +136,12 @@ def assert_same(actual, expected):
         np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=1e-13)
 
 
-def scores_and_spreads(program, table, model):
-    """Return what the program predicts."""
+def predictions(program, table, model):
+    """Return what the program predicts: classes, scores and their standard deviations."""
     lines = run(program, "predict", table, model).splitlines()
     values = np.array([[float(word) for word in line.split()] for line in lines])
-    return values[:, 0::2], values[:, 1::2]
+    scores, spreads = np.split(values[:, 1:], 2, axis=1)
+    return values[:, 0], scores, spreads
 
 
 def examples(n_classes, n_features):
@@ -160,7 +161,8 @@ def test_program_trains_to_the_optimum_and_python_predicts_the_same_bits(consume
     model = halosvm.load_model(tmp_path / "model.json")
     here = halosvm.UncertainSVC(C=1.0).fit(X, table[:, 0])
     np.testing.assert_allclose(model.coef_, here.coef_, rtol=1e-2)  # both within 1e-6 of J*
-    score, spread = scores_and_spreads(consumer, TABLE, tmp_path / "model.json")
+    label, score, spread = predictions(consumer, TABLE, tmp_path / "model.json")
+    np.testing.assert_array_equal(label, model.predict(X))
     assert_same(score[:, 0], model.decision_function(X))
     assert_same(spread[:, 0], model.decision_std(X))
 
@@ -175,7 +177,8 @@ def test_model_of_python_predicts_the_same_bits_in_the_program(
     model = halosvm.UncertainSVC(C=0.5).fit(X, labels)
     halosvm.save_model(model, tmp_path / "model.json")
     write_table(tmp_path / "table.csv", labels, mean, std)
-    score, spread = scores_and_spreads(consumer, tmp_path / "table.csv", tmp_path / "model.json")
+    label, score, spread = predictions(consumer, tmp_path / "table.csv", tmp_path / "model.json")
+    np.testing.assert_array_equal(label, model.predict(X))
     assert_same(score, model.decision_function(X).reshape(len(X), -1))
     assert_same(spread, model.decision_std(X).reshape(len(X), -1))
 
@@ -190,6 +193,73 @@ def test_bad_input_ends_the_program_with_the_message_of_a_std_exception(consumer
     )
     assert done.returncode == 1
     assert done.stderr.startswith("stds row 0, column 0 is -0.1;")
+
+
+def train_with_flags(folder, options, library, program):
+    """Build the program with flags that the library lacks, or the other way round, and run it."""
+    (folder / "CMakeLists.txt").write_text(
+        f"""
+        cmake_minimum_required(VERSION 3.24)
+        project(flags LANGUAGES CXX)
+        add_subdirectory({CONSUMER} consumer)
+        target_compile_options(consumer PRIVATE {program})
+        if(TARGET halosvm)
+          target_compile_options(halosvm PRIVATE {library})
+        endif()
+        """,
+        encoding="utf-8",
+    )
+    build(folder, folder / "build", compiler("g++"), *options)
+    program = folder / "build" / "consumer" / "consumer"
+    assert "within the tolerance" in run(program, "train", TABLE, folder / "model.json")
+    assert len(run(program, "predict", TABLE, folder / "model.json").splitlines()) == 12
+
+
+def wide_vectors():
+    """Skip the test on processors that lack them."""
+    if halosvm.show_config("dict")["processor"] not in {"x86-64-v3", "x86-64-v4"}:
+        pytest.skip("needs a processor with AVX2")
+    return "-march=x86-64-v3"
+
+
+@embeds
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_program_may_have_wider_vectors_than_the_library(tmp_path, way):
+    """Eigen allocates by the widest vectors of a file's flags, and matrices cross the border."""
+    wide_vectors()
+    train_with_flags(tmp_path, way(tmp_path), "", "-march=native")
+
+
+@embeds
+def test_library_may_have_wider_vectors_than_the_program(tmp_path):
+    flags = f"-DCMAKE_CXX_FLAGS=-O0 {wide_vectors()}"
+    core = in_source_tree()
+    build(core, tmp_path / "core", compiler("g++"), "-DHALOSVM_BUILD_TESTS=OFF", flags)
+    run("cmake", "--install", tmp_path / "core", "--prefix", tmp_path / "prefix")
+    train_with_flags(tmp_path, [f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}"], "", "")
+
+
+@embeds
+@pytest.mark.parametrize("flags", ["", "-DEIGEN_MAX_ALIGN_BYTES=32", "-DEIGEN_DONT_ALIGN"])
+def test_program_that_would_free_in_another_way_than_the_library_does_not_compile(tmp_path, flags):
+    (tmp_path / "program.cpp").write_text("#include <halosvm/halosvm.hpp>\n", encoding="utf-8")
+    (tmp_path / "CMakeLists.txt").write_text(
+        f"""
+        cmake_minimum_required(VERSION 3.24)
+        project(program LANGUAGES CXX)
+        include({in_source_tree()}/third_party/eigen.cmake)
+        add_library(program OBJECT program.cpp)
+        target_compile_features(program PRIVATE cxx_std_17)
+        target_include_directories(program PRIVATE {ROOT}/cpp/include)
+        target_compile_options(program PRIVATE {flags})
+        target_link_libraries(program PRIVATE Eigen3::Eigen)
+        """,
+        encoding="utf-8",
+    )
+    with pytest.raises(
+        AssertionError, match="with -DEIGEN_MAX_ALIGN_BYTES=64, as the CMake target"
+    ):
+        build(tmp_path, tmp_path / "build", compiler("g++"))
 
 
 @embeds
@@ -227,6 +297,7 @@ def test_each_public_header_compiles_alone(tmp_path):
                 "add_library(headers OBJECT ${sources})",
                 "target_compile_features(headers PRIVATE cxx_std_17)",
                 f"target_include_directories(headers PRIVATE {include})",
+                "target_compile_definitions(headers PRIVATE EIGEN_MAX_ALIGN_BYTES=64)",
                 "target_compile_options(headers PRIVATE -fsyntax-only)",
                 "target_link_libraries(headers PRIVATE Eigen3::Eigen)",
             ]

@@ -32,3 +32,4 @@
 #include "halosvm/model/linear_model.hpp"
 #include "halosvm/model/calibration.hpp"
 #include "halosvm/model/model_file.hpp"
+#include "halosvm/uncertain_svc.hpp"

@@ -38,4 +38,8 @@ void positive(const std::string& argument, double value) {
   if (!(value > 0.0) || !std::isfinite(value)) fail(argument, "is " + text(value) + "; it must be positive and finite");
 }
 
+void not_negative(const std::string& argument, double value) {
+  if (!(value >= 0.0) || !std::isfinite(value)) fail(argument, "is " + text(value) + "; it must be >= 0 and finite");
+}
+
 }  // namespace halosvm::check

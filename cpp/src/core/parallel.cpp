@@ -2,11 +2,12 @@
 
 #include "halosvm/core/parallel.hpp"
 
+#include "halosvm/core/check.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -93,6 +94,7 @@ int usable_processors() {
 }  // namespace
 
 int thread_count(Index n_tasks, const Execution& execution) {
+  if (execution.n_threads < 0) check::not_negative("n_threads", execution.n_threads);
   const int wanted = execution.n_threads > 0 ? execution.n_threads : usable_processors();
   return static_cast<int>(std::max<Index>(1, std::min<Index>(wanted, n_tasks)));
 }
@@ -102,6 +104,7 @@ void run_tasks(Index n_tasks, const Execution& execution, const Task& task) {
   std::vector<std::thread> threads;
   const int n_threads = thread_count(n_tasks, execution);
   try {
+    threads.reserve(static_cast<std::size_t>(n_threads - 1));
     for (int slot = 1; slot < n_threads; ++slot) {
       threads.emplace_back([&, slot] {
         WorkerCheckpoint checkpoint(shared);
@@ -113,7 +116,7 @@ void run_tasks(Index n_tasks, const Execution& execution, const Task& task) {
       const std::lock_guard<std::mutex> lock(shared.mutex);
       ++shared.running;
     }
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): fewer threads, the same result
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory or no more threads: fewer of them, the same result
   }
   CallerCheckpoint checkpoint(shared, execution);
   work(n_tasks, 0, task, shared, checkpoint);

@@ -43,13 +43,21 @@ Index first_outside(const T* data, Index count, double lowest, double highest) {
   return -1;
 }
 
+/// A pointer to the numbers of an array, which must be there if the array has any.
+template <class T>
+const T* numbers_of(const T* data, Index rows, Index cols) {
+  check::require(rows >= 0 && cols >= 0, "array", "has a negative number of rows or columns");
+  if (rows > 0 && cols > 0) check::given(data, "array");
+  return data;
+}
+
 }  // namespace
 
 ArrayView::ArrayView(const double* data, Index rows, Index cols, bool squared)
-    : float64_(data), rows_(rows), cols_(cols), squared_(squared) {}
+    : float64_(numbers_of(data, rows, cols)), rows_(rows), cols_(cols), squared_(squared) {}
 
 ArrayView::ArrayView(const float* data, Index rows, Index cols, bool squared)
-    : float32_(data), rows_(rows), cols_(cols), squared_(squared) {}
+    : float32_(numbers_of(data, rows, cols)), rows_(rows), cols_(cols), squared_(squared) {}
 
 Index ArrayView::row_bytes() const {
   return cols_ * static_cast<Index>(float64_ != nullptr ? sizeof(double) : sizeof(float));

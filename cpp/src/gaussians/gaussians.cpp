@@ -5,12 +5,11 @@
 #include "halosvm/core/check.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace halosvm {
 
 Gaussians::Gaussians(std::shared_ptr<const Means> means, std::shared_ptr<const Covariances> covariances)
-    : means_(std::move(means)), covariances_(std::move(covariances)) {
+    : means_(check::given(means, "means")), covariances_(check::given(covariances, "covariances")) {
   check::same_size("covariances", covariances_->n_samples(), "means", n_samples(), "rows");
   check::same_size("covariances", covariances_->n_features(), "means", n_features(), "columns");
 }
@@ -35,6 +34,17 @@ Index Gaussians::task_rows() const {
 
 void Gaussians::check(const std::string& argument, const Execution& execution) const {
   means_->check(argument, execution);
+}
+
+void Gaussians::check_once(const Execution& execution) const {
+  means_->check_once("means", execution);
+  covariances_->check_once("covariances", execution);
+}
+
+const Gaussians& Gaussians::assume_checked() const {
+  means_->assume_checked();
+  covariances_->assume_checked();
+  return *this;
 }
 
 }  // namespace halosvm

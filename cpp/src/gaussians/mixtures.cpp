@@ -11,7 +11,9 @@ namespace halosvm {
 Mixtures::Mixtures(const Gaussians& components, const Index* offsets, Index n_samples, const double* weights)
     : components_(components), offsets_(offsets), weights_(weights), n_samples_(n_samples) {
   constexpr double rounding = 1e-6;  // of weights in float32
-  check::require(offsets[0] == 0, "offsets", "must begin with 0");
+  check::require(n_samples >= 0, "n_samples", "is negative");
+  check::given(weights, "weights");
+  check::require(check::given(offsets, "offsets")[0] == 0, "offsets", "must begin with 0");
   check::same_size("offsets", offsets[n_samples], "components", components.n_samples(), "rows");
   for (Index i = 0; i < n_samples; ++i) {
     if (end(i) <= begin(i)) check::fail("offsets", "of mixture " + std::to_string(i) + " leave it no component");

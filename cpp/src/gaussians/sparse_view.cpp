@@ -15,6 +15,17 @@ Index bytes_of(const SparseIndices& indices) { return std::holds_alternative<con
 
 }  // namespace
 
+SparseView::SparseView(SparseValues values, SparseIndices columns, SparseIndices offsets, Index rows, Index cols,
+                       bool squared)
+    : values_(values), columns_(columns), offsets_(offsets), rows_(rows), cols_(cols), squared_(squared) {
+  check::require(rows >= 0 && cols >= 0, "array", "has a negative number of rows or columns");
+  std::visit([](const auto* pointer) { check::given(pointer, "offsets"); }, offsets);
+  check::require(offset(0) >= 0 && stored() >= 0, "offsets", "must be >= 0 and ascend");
+  if (stored() == 0) return;
+  std::visit([](const auto* pointer) { check::given(pointer, "values"); }, values);
+  std::visit([](const auto* pointer) { check::given(pointer, "columns"); }, columns);
+}
+
 Index SparseView::row_bytes() const {
   const Index each = bytes_of(values_) + bytes_of(columns_);
   return bytes_of(offsets_) + (rows_ > 0 ? (each * stored() + rows_ - 1) / rows_ : 0);

@@ -94,6 +94,7 @@ SubspaceFactors::SubspaceFactors(std::vector<Matrix> factors) : factors_(std::mo
 
 template <class T>
 void SubspaceFactors::write_as(T* out) const {
+  if (offsets_.back() > 0) check::given(out, "out");
   for (const auto& factor : factors_) {
     out = std::transform(factor.data(), factor.data() + factor.size(), out,
                          [](double value) { return static_cast<T>(value); });
@@ -105,6 +106,7 @@ template void SubspaceFactors::write_as(float* out) const;
 
 SubspaceFactors truncate(const Covariances& covariances, double p, const Execution& execution) {
   require_fraction(p);
+  covariances.check_once("covariances", execution);
   const auto* full = dynamic_cast<const FullCovariances*>(&covariances);
   const auto* low_rank = dynamic_cast<const LowRankCovariances*>(&covariances);
   if (full == nullptr && low_rank == nullptr) refuse_kind(covariances, "full or low_rank");
@@ -126,6 +128,8 @@ SubspaceFactors truncate(const Covariances& covariances, double p, const Executi
 void truncate_diagonal(const Covariances& covariances, double p, std::uint8_t* kept, const Execution& execution) {
   require_fraction(p);
   if (covariances.kind() != std::string("diagonal")) refuse_kind(covariances, "diagonal");
+  covariances.check_once("covariances", execution);
+  if (covariances.n_samples() * covariances.n_features() > 0) check::given(kept, "kept");
   const Index d = covariances.n_features();
   const Chunks chunks(covariances.n_samples(), std::max<Index>(1, 20000 / (1 + d)));
   run_tasks(chunks.count(), execution, [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {

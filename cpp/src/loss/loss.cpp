@@ -44,7 +44,8 @@ std::vector<std::string> loss_names() {
 }
 
 std::shared_ptr<const Loss> smoothed_loss(std::shared_ptr<const Loss> loss, double floor) {
-  if (auto soft = loss->softened(floor)) return soft;
+  check::not_negative("floor", floor);
+  if (auto soft = check::given(loss, "loss")->softened(floor)) return soft;
   const char* other = loss->traits().smoothed;
   return other != nullptr ? make_loss(other) : std::move(loss);
 }

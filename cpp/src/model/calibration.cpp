@@ -128,6 +128,8 @@ double PlattScaling::expected_probability(double mean, double std) const {
     }
     return sum;
   };
+  if (std::isnan(mean)) check::fail("mean", "is nan");
+  if (!(std >= 0.0)) check::not_negative("std", std);
   const double size = std::abs(slope);
   const double width = size * std;
   const double u = slope * mean + offset;
@@ -146,6 +148,7 @@ PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* posit
   constexpr double sufficient_decrease = 1e-4;
   constexpr double rounding = 4.0 * std::numeric_limits<double>::epsilon();  // of a value, relative to it
 
+  if (decision.size() > 0) check::given(positive, "positive");
   const Likelihood likelihood(decision, positive, weights);
   if (likelihood.one_class()) {
     const double p = likelihood.constant_probability();

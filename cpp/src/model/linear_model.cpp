@@ -64,11 +64,20 @@ struct ScoreMemory {
   std::vector<Matrix> values;
 };
 
+void check_scores(const LinearModel& model, Index n_samples, const MatrixRef& out) {
+  check::same_size("out", out.rows(), "X", n_samples, "rows");
+  check::same_size("out", out.cols(), "coef", model.coef.rows(), "problems");
+  check::require(model.coef.allFinite(), "coef", "must be finite");
+  check::require(model.intercept.allFinite(), "intercept", "must be finite");
+}
+
 }  // namespace
 
 void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution) {
   check::same_size("X", means.cols(), "coef", model.coef.cols(), "columns");
   check::same_size("intercept", model.intercept.size(), "coef", model.coef.rows(), "problems");
+  check_scores(model, means.rows(), out);
+  means.check_once("X", execution);
   const Index n_problems = model.coef.rows();
   ScoreMemory memory(means.rows(), execution, means.scratch_size(score_block, std::max<Index>(2, n_problems)),
                      n_problems);
@@ -89,6 +98,8 @@ void decision_function(const LinearModel& model, const Means& means, MatrixRef o
 
 void decision_std(const LinearModel& model, const Covariances& covariances, MatrixRef out, const Execution& execution) {
   check::same_size("X", covariances.n_features(), "coef", model.coef.cols(), "columns");
+  check_scores(model, covariances.n_samples(), out);
+  covariances.check_once("covariances", execution);
   const Index n_problems = model.coef.rows();
   ScoreMemory memory(covariances.n_samples(), execution, covariances.scratch_size({score_block, n_problems}),
                      n_problems);
@@ -101,6 +112,8 @@ void decision_std(const LinearModel& model, const Covariances& covariances, Matr
 }
 
 double side_probability(double mean, double std) {
+  if (std::isnan(mean)) check::fail("mean", "is nan");
+  if (!(std >= 0.0)) check::not_negative("std", std);
   if (std < smallest_spread) return mean > 0.0 ? 1.0 : (mean < 0.0 ? 0.0 : 0.5);
   const Ratio z = exact_ratio(mean, std);
   const bool below = z.value < 0.0;

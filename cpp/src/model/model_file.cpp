@@ -3,17 +3,15 @@
 #include "halosvm/model/model_file.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "model/files.hpp"
 #include "model/json_reader.hpp"
 #include "model/numbers.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
-#include <stdexcept>
 #include <system_error>
 
 namespace halosvm {
@@ -47,6 +45,12 @@ std::string fault_of(const SavedModel& saved) {
   }
   if (std::set<ClassLabel>(saved.classes.begin(), saved.classes.end()).size() != saved.classes.size()) {
     return "two classes have the same label";
+  }
+  for (std::size_t k = 1; k < saved.classes.size(); ++k) {
+    const ClassLabel& before = saved.classes[k - 1];
+    if (saved.classes[k].index() == before.index() && saved.classes[k] < before) {
+      return "classes do not ascend; scores belong to classes in ascending order";
+    }
   }
   if (n_names != 0 && n_names != d) {
     return std::to_string(n_names) + " feature_names do not go with " + std::to_string(d) + " columns of coef";
@@ -267,26 +271,8 @@ SavedModel read_model(std::string_view text) {
   return saved;
 }
 
-void save_model(const SavedModel& saved, const std::string& path) {
-  const std::string text = write_model(saved);
-  const std::string beside = path + ".tmp";
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(beside, path, error);
-  if (!file || error) {
-    std::filesystem::remove(beside, error);
-    throw std::runtime_error("cannot write " + path);
-  }
-}
+void save_model(const SavedModel& saved, const std::string& path) { files::write(path, write_model(saved)); }
 
-SavedModel load_model(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) throw std::runtime_error("cannot read " + path);
-  return read_model(text);
-}
+SavedModel load_model(const std::string& path) { return read_model(files::read(path)); }
 
 }  // namespace halosvm

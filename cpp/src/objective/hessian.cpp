@@ -87,6 +87,9 @@ void LocalObjective::curvature(const Rows& some, const ConstMatrixRef& W, const 
 
 Matrix LocalObjective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const {
   const Index d = n_features();
+  check_point(W, b);
+  check::same_size("centre", centre.size(), "objective", d, "features");
+  check::require(n_problems() == 1, "objective", "has several problems, each of which has a Hessian of its own");
   if (spread_norm() != 2.0) check::fail("norm", "must be 2 for Hessians");
   BlockMemory<MatrixSum, Curvature> memory;
   MatrixSum sum{Matrix::Zero(d + 1, d + 1)};

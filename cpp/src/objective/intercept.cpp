@@ -248,6 +248,7 @@ class LocalObjective::Scores {
 };
 
 Vector LocalObjective::exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess) const {
+  check_point(W, guess);
   Vector b = Vector::Zero(W.rows());
   if (!fit_intercept_) return b;
   Vector decrease(W.rows());

@@ -51,7 +51,13 @@ LocalObjective::LocalObjective(Gaussians data, Targets targets, const double* we
       passes_(std::make_shared<Kept<PassMemory>>()) {
   check::require(n_samples() > 0 && n_features() > 0, "data", "must have at least one row and one column");
   check::require(targets.n_problems > 0, "n_problems", "must be positive");
+  check::require(targets.positive == 0 || targets.positive == 1 || targets.n_problems > 1, "positive",
+                 "is " + std::to_string(targets.positive) + "; with one problem it must be 0 or 1");
+  check::given(targets.codes, "labels");
+  check::given(loss_, "loss");
   check::positive("regularisation", regularisation);
+  data_.means().check_once("means", execution_);
+  if (loss_->uses_spread()) data_.covariances().check_once("covariances", execution_);
 
   const Index n_codes = targets.n_problems == 1 ? 2 : targets.n_problems;
   Vector totals = Vector::Zero(n_codes);
@@ -211,6 +217,8 @@ void LocalObjective::reduce(Evaluation& sum, const Body& body) const {
 }
 
 void LocalObjective::value_and_gradient(const ConstMatrixRef& W, const ConstVectorRef& b, Evaluation& out) const {
+  check_point(W, b);
+  out.check_shape("out", n_problems(), n_features());
   reduce(out,
          [&](const Rows& rows, Workspace& work, Evaluation& sum) { add_block(rows, 0, W, b, 1.0, 1.0, work, sum); });
   out.value = out.value / total_ + 0.5 * regularisation_ * W.rowwise().squaredNorm();
@@ -240,6 +248,9 @@ void LocalObjective::hessian_vector(const ConstMatrixRef& W, const ConstVectorRe
                                     const ConstVectorRef& v0, Evaluation& out) const {
   const Index n_problems = W.rows();
   const Index block = data_.block_rows();
+  check_point(W, b);
+  check_point(V, v0);
+  out.check_shape("out", n_problems, n_features());
   if (spread_norm() != 2.0) check::fail("norm", "must be 2 for Hessians");
   // With a = dm/d(w,b) . (V, v0) and e = (S w / s) . V the product is K.0's: three sums of x_i, S_i w and S_i v.
   reduce(out, [&](const Rows& rows, Workspace& work, Evaluation& sum) {
@@ -325,6 +336,7 @@ Vector LocalObjective::value_at_zero() const {
 }
 
 LocalObjective LocalObjective::only(Index k) const {
+  check::require(k >= 0 && k < n_problems(), "k", "is " + std::to_string(k) + "; there is no such problem");
   LocalObjective single = *this;
   if (n_problems() > 1) single.targets_.positive = k;
   single.targets_.n_problems = 1;
@@ -335,7 +347,11 @@ LocalObjective LocalObjective::only(Index k) const {
 LocalObjective LocalObjective::sampled(std::vector<Index> rows) const {
   LocalObjective part = *this;
   double total = 0.0;
-  for (const Index row : rows) total += weight(row);
+  for (const Index row : rows) {
+    check::require(row >= 0 && row < data_.n_samples(), "rows", "hold " + std::to_string(row) + ", which is none");
+    total += weight(row);
+  }
+  check::require(total > 0.0, "rows", "have no weight");
   part.weight_scale_ = weight_scale_ / total;
   part.total_ = total_ * total;
   part.sample_ = std::make_shared<const std::vector<Index>>(std::move(rows));
@@ -350,12 +366,20 @@ LocalObjective LocalObjective::on(Gaussians data) const {
   return other;
 }
 
+LocalObjective LocalObjective::with_loss(std::shared_ptr<const Loss> loss) const {
+  LocalObjective other = *this;
+  other.loss_ = check::given(loss, "loss");
+  return other;
+}
+
 LocalObjective LocalObjective::with_spreads_times(double factor) const {
+  check::not_negative("factor", factor);
   if (factor > 0.0) return on({data_.shared_means(), scaled_covariances(data_.shared_covariances(), factor * factor)});
   return on({data_.shared_means(), no_covariances(data_.n_samples(), n_features())});
 }
 
 LocalObjective LocalObjective::smoothed(double floor) const {
+  check::not_negative("floor", floor);
   LocalObjective smooth = *this;
   if (!loss_->traits().kinked) return smooth;
   smooth.floor_ = floor;
@@ -368,12 +392,16 @@ LocalObjective LocalObjective::smoothed(double floor) const {
 }
 
 Vector LocalObjective::dual_bound(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const {
+  check_point(W, at.intercept);
+  at.check_shape("at", n_problems(), n_features());
+  check::same_size("centre", centre.size(), "objective", n_features(), "features");
   const Vector squares = (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
   return at.dual.binaryExpr(squares, &best_scaled);
 }
 
 Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {
   constexpr double no_gradient = 1e-10;  // a larger slope in b means a kink that the gradient does not resolve
+  check_point(W, b);
   Evaluation at(W.rows(), n_features());
   Vector best = Vector::Zero(W.rows());  // J is never negative
   if (!loss_->traits().convex()) return best;

@@ -2,6 +2,8 @@
 
 #include "halosvm/objective/objective.hpp"
 
+#include "halosvm/core/check.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -38,6 +40,20 @@ void Evaluation::add(const Evaluation& other, double share) {
   curvature += share * other.curvature;
   coef += share * other.coef;
   intercept += share * other.intercept;
+}
+
+void Evaluation::check_shape(const std::string& argument, Index n_problems, Index n_features) const {
+  for (const Vector* part : {&value, &slope, &square, &dual, &dual_positive, &dual_size, &curvature, &intercept}) {
+    check::same_size(argument, part->size(), "objective", n_problems, "problems");
+  }
+  check::same_size(argument, coef.rows(), "objective", n_problems, "problems");
+  check::same_size(argument, coef.cols(), "objective", n_features, "features");
+}
+
+void Objective::check_point(const ConstMatrixRef& W, const ConstVectorRef& b) const {
+  check::same_size("coef", W.rows(), "objective", n_problems(), "problems");
+  check::same_size("coef", W.cols(), "objective", n_features(), "features");
+  check::same_size("intercept", b.size(), "objective", n_problems(), "problems");
 }
 
 double Objective::value_at_origin() const {

@@ -24,12 +24,16 @@ SummedObjective::SummedObjective(std::vector<Part> parts, Index n_problems, Inde
   check::require(n_problems > 0, "n_problems", "must be positive");
   check::require(n_features > 0, "n_features", "must be positive");
   check::positive("regularisation", regularisation);
+  check::given(loss_, "loss");
+  if (at_origin) check::not_negative("at_origin", *at_origin);
   double total = 0.0;
   Index number = 0;
   for (const Part& part : parts_) {
     if (!(part.weight >= 0.0) || !std::isfinite(part.weight)) {
       check::fail_at("weights", number, -1, part.weight, "a weight must be >= 0 and finite");
     }
+    check::require(part.evaluate && part.moments, "parts",
+                   "have no function evaluate or moments at " + std::to_string(number));
     total += part.weight;
     ++number;
   }
@@ -38,11 +42,14 @@ SummedObjective::SummedObjective(std::vector<Part> parts, Index n_problems, Inde
 }
 
 void SummedObjective::evaluate(const ConstMatrixRef& W, const ConstVectorRef& b, double floor, Evaluation& out) const {
+  check_point(W, b);
+  out.check_shape("out", n_problems_, n_features_);
   out.set_zero();
   Evaluation one(n_problems_, n_features_);
   for (const Part& part : parts_) {
     if (part.weight == 0.0) continue;
     part.evaluate(W, b, floor, one);
+    one.check_shape("a part's evaluation", n_problems_, n_features_);
     out.add(one, part.weight);
   }
 }
@@ -53,7 +60,11 @@ Moments SummedObjective::moments() const {
   total.mean.setZero(n_features_);
   for (const Part& part : parts_) {
     all.push_back(part.weight == 0.0 ? Moments{} : part.moments());
-    if (part.weight > 0.0) total.mean += part.weight * all.back().mean;
+    if (part.weight == 0.0) continue;
+    for (const Vector* each : {&all.back().mean, &all.back().centre, &all.back().variance}) {
+      check::same_size("a part's moments", each->size(), "objective", n_features_, "features");
+    }
+    total.mean += part.weight * all.back().mean;
   }
   total.centre = fit_intercept_ ? total.mean : Vector::Zero(n_features_).eval();
   total.variance.setZero(n_features_);

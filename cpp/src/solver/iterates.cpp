@@ -3,6 +3,8 @@
 
 #include "halosvm/solver/iterates.hpp"
 
+#include "halosvm/core/check.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -27,6 +29,7 @@ Iterates::Iterates(Matrix weights, Vector features_centre)
       factors(Matrix::Zero(coef.rows(), n_factors)),
       along_centre(coef.rows()),
       square(coef.rows()) {
+  check::same_size("centre", centre.size(), "weights", coef.cols(), "features");
   factors.col(weight_of_weight).setOnes();
   factors.col(average_of_average).setOnes();
   measure();

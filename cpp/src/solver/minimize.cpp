@@ -56,6 +56,7 @@ Result Result::only(Index k) const {
 }
 
 void Result::take(const Result& one, Index k) {
+  check::require(k >= 0 && k < objective.size(), "k", "is " + std::to_string(k) + "; there is no such problem");
   if (one.objective(0) < objective(k) || one.status == Status::zero_model) {
     model.coef.row(k) = one.model.coef.row(0);
     model.intercept(k) = one.model.intercept(0);
@@ -98,6 +99,7 @@ void judge(const BatchSettings& settings, Result& result) {
 }
 
 void certify(const Objective& objective, const Vector& lower, const BatchSettings& settings, Result& result) {
+  check::same_size("lower", lower.size(), "objective", objective.n_problems(), "problems");
   Evaluation at(objective.n_problems(), objective.n_features());
   objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
   result.objective = at.value;
@@ -305,6 +307,8 @@ Result minimize_in_the_dual(const Objective& objective, const LinearModel& start
 }  // namespace
 
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
+  check::require(settings.max_iterations > 0, "max_iterations", "must be positive");
+  check::require(settings.tolerance >= 0.0, "tolerance", "must be >= 0");
   if (settings.method == Method::interior_point) return minimize_by_interior_points(objective, start, settings);
   if (settings.method == Method::dual_coordinate) return minimize_in_the_dual(objective, start, settings);
   const bool automatic = settings.method == Method::automatic;

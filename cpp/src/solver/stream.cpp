@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace halosvm {
 namespace {
@@ -188,6 +189,26 @@ void require_shapes(const StreamState& state) {
   check::require(shapes_fit, "state", "has arrays of different shapes");
 }
 
+void require_numbers(const StreamExamples& examples, const Execution& execution) {
+  examples.data.check_once(execution);
+  check::require(!examples.terms.empty(), "terms", "must not be empty");
+  for (const StreamTerm& term : examples.terms) {
+    check::not_negative("share", term.share);
+    if (term.sign == 0.0) check::given(examples.codes, "codes");
+  }
+  for (Index i = 0; i < examples.data.n_samples(); ++i) {
+    const auto require = [i](const double* numbers, double lowest, const char* argument, const char* rule) {
+      if (numbers == nullptr || (numbers[i] >= lowest && numbers[i] < infinity)) return;
+      check::fail_at(argument, i, -1, numbers[i], rule);
+    };
+    require(examples.weights, 0.0, "weights", "a weight must be >= 0 and finite");
+    require(examples.variances, 0.0, "variances", "a variance must be >= 0 and finite");
+    for (const StreamTerm& term : examples.terms) {
+      require(term.offsets, std::numeric_limits<double>::lowest(), "offsets", "an offset must be finite");
+    }
+  }
+}
+
 }  // namespace
 
 StreamState::StreamState(const LinearModel& start)
@@ -210,6 +231,7 @@ void follow(const StreamExamples& examples, const Loss& loss, double regularisat
   check::positive("regularisation", regularisation);
   require_shapes(state);
   check::same_size("state", state.iterates.coef.cols(), "X", examples.data.n_features(), "features");
+  require_numbers(examples, execution);
   StreamWalk walk(examples, loss, regularisation, fit_intercept, state);
   run_tasks(1, execution, [&](Index /*task*/, int /*slot*/, Checkpoint& checkpoint) {
     for (Index row = 0; row < examples.data.n_samples(); ++row) {

@@ -30,6 +30,9 @@ def cmake_dir() -> str:
 def include_dir() -> str:
     """Return the folder of the headers, of which ``halosvm/halosvm.hpp`` includes all others.
 
+    Programs that are not built by CMake need ``-DEIGEN_MAX_ALIGN_BYTES=64`` for each file that uses
+    Eigen.
+
     Returns
     -------
     str

@@ -8,11 +8,14 @@ import os
 import secrets
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_STALE = 3600.0  # seconds that no file is written for
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
@@ -46,14 +49,15 @@ def require_writable(path: str | os.PathLike[str]) -> None:
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(f"cannot write {path}: permission denied")
         # permissions do not tell of all folders that take no file, nor of full devices
-        _write(_beside(target), b"\n").unlink()
+        _write(target, b"\n").unlink()
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file so that it appears under its name when it is complete.
 
-    An interrupted or failed call leaves an earlier file as it was. What is no regular file, such as
-    a pipe, is written as it is.
+    An interrupted or failed call leaves an earlier file as it was. What is replaced gives the new
+    file its permissions; of a symbolic link it is what the link points to. What is no regular file,
+    such as a pipe, is written as it is.
     """
     with _told(path):
         if str(path) == "-":
@@ -64,7 +68,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
             Path(path).write_bytes(content)
         else:
             target = Path(os.path.realpath(path))
-            beside = _write(_beside(target), content)
+            beside = _write(target, content)
             try:
                 beside.replace(target)
             except BaseException:
@@ -77,21 +81,34 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
     return Path(path).exists() and not Path(path).is_file()
 
 
-def _beside(target: Path) -> Path:
-    return target.with_name(f".{secrets.token_hex(8)}.tmp")
-
-
-def _write(path: Path, content: bytes) -> Path:
-    """Write a new file, or leave none."""
+def _write(target: Path, content: bytes) -> Path:
+    """Write a new file beside another one, with its permissions, or leave none."""
+    prefix = f".{target.name[:50]}."
+    _clear(target.parent, prefix)
+    beside = target.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    allowed = 0o666 if mode is None else mode  # never more, not even while it is written
     try:
-        with path.open("xb") as file:
+        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, allowed)) as file:
+            if mode is not None:
+                beside.chmod(mode)  # with what the process's mask has taken off
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
-        path.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
-    return path
+    return beside
+
+
+def _clear(folder: Path, prefix: str) -> None:
+    """Remove what writers of the same file have left that were killed long ago."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.name.endswith(".tmp"):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < time.time() - _STALE:
+                        Path(entry).unlink()
 
 
 def _require_room(descriptor: int) -> None:

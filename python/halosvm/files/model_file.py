@@ -46,7 +46,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
     """Write a fitted estimator to a file.
 
     The file appears under its name when it is complete: a reader never sees half of it, and an
-    interrupted or failed call leaves an earlier file as it was.
+    interrupted or failed call leaves an earlier file as it was. What it replaces gives the file its
+    permissions; of a symbolic link it is what the link points to.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
 #include "halosvm/core/parallel.hpp"
+#include "oracle/allocations.hpp"
 
 #include <doctest/doctest.h>
 
@@ -188,6 +189,30 @@ TEST_CASE("a hook that agrees changes nothing") {
     ++runs;
   });
   CHECK(runs == 50);
+}
+
+TEST_CASE("a call that has no memory for its threads goes on with those there are") {
+  std::vector<int> runs(64);
+  const auto run = [&] {
+    run_tasks(64, with_threads(4), [&](Index task, int, Checkpoint&) { ++runs[static_cast<std::size_t>(task)]; });
+  };
+  const std::size_t n_allocations = oracle::allocations_in(run);
+  CHECK(n_allocations >= 3);
+  for (std::size_t failing = 1; failing <= n_allocations; ++failing) {
+    CAPTURE(failing);
+    runs.assign(64, 0);
+    oracle::fail_allocation(failing);
+    run();
+    oracle::fail_allocation(0);
+    CHECK(runs == std::vector<int>(64, 1));
+  }
+}
+
+TEST_CASE("numbers of threads below 0 are refused, chunks have a row at least") {
+  CHECK_THROWS_WITH_AS(thread_count(3, with_threads(-1)), "n_threads is -1; it must be >= 0 and finite",
+                       std::invalid_argument);
+  CHECK(Chunks(0, 0).count() == 0);
+  CHECK(Chunks(3, 0).count() == 3);
 }
 
 TEST_CASE("Stopped says that the caller stopped the call") {

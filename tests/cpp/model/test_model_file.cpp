@@ -152,6 +152,12 @@ TEST_CASE("models that are none are not written") {
   bad.feature_names = {"a"};
   CHECK(error_of([&] { write_model(bad); }) ==
         "model cannot be written: 1 feature_names do not go with 2 columns of coef");
+  bad = good;
+  bad.model = halosvm::LinearModel(3, 2);
+  bad.classes = {std::int64_t{2}, std::int64_t{10}, std::int64_t{3}};
+  CHECK(error_of([&] { write_model(bad); }) ==
+        "model cannot be written: classes do not ascend; scores belong to classes in ascending order");
+  bad = good;
   bad.feature_names = {"a", "\xC3"};
   CHECK(error_of([&] { write_model(bad); }).find("text is not UTF-8") == 0);
   bad = good;

@@ -1,6 +1,6 @@
 /// \file
-/// Counts every allocation that this executable and the library make: operator new, and where the linker allows it
-/// malloc and its kin.
+/// Counts every allocation that this executable and the library make, and makes one of them fail: operator new, and
+/// where the linker allows it malloc and its kin.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,9 @@ namespace oracle {
 
 /// Allocations by all threads since the program began.
 std::size_t allocations();
+
+/// Makes the allocation of that number from now, 1 for the next one, fail once; 0 for none.
+void fail_allocation(std::size_t number);
 
 /// Number of allocations that \p call makes.
 template <class Call>

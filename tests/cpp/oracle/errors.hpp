@@ -18,4 +18,11 @@ std::string error_of(const Call& call) {
   return "";
 }
 
+/// The argument that \p call refuses, the first word of its error; "" when it returns.
+template <class Call>
+std::string refused(const Call& call) {
+  const std::string text = error_of(call);
+  return text.substr(0, text.find(' '));
+}
+
 }  // namespace oracle

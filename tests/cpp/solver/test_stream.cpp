@@ -70,6 +70,7 @@ TEST_CASE("a step allocates nothing") {
     Problem problem(batch, 3, 21);
     problem.add_random_weights(22);
     const StreamExamples examples = examples_of(problem);
+    examples.data.assume_checked();
     StreamExamples none = examples;
     const std::vector<double> zeros(14, 0.0);
     none.weights = zeros.data();
@@ -91,6 +92,7 @@ TEST_CASE("a step along sparse examples allocates nothing but the list of their 
   const halosvm::SparseView view(values.data(), columns.data(), offsets.data(), 60, 20);
   const StreamExamples examples{
       {view, halosvm::no_covariances(60, 20)}, codes.data(), {{nullptr, 0.0}}, nullptr, nullptr};
+  examples.data.assume_checked();
   const std::vector<double> zeros(60, 0.0);
   StreamExamples none = examples;
   none.weights = zeros.data();

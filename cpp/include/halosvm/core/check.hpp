@@ -5,6 +5,7 @@
 
 #include "halosvm/core/types.hpp"
 
+#include <atomic>
 #include <string>
 
 HALOSVM_PUBLIC_BEGIN
@@ -30,6 +31,33 @@ void same_size(const std::string& argument, Index size, const std::string& other
 
 /// Throws unless the value is finite and > 0.
 void positive(const std::string& argument, double value);
+
+/// Throws unless the value is finite and >= 0.
+void not_negative(const std::string& argument, double value);
+
+/// The pointer, shared or not. Throws if it is null.
+template <class Pointer>
+const Pointer& given(const Pointer& pointer, const std::string& argument) {
+  if (pointer == nullptr) fail(argument, "must not be null");
+  return pointer;
+}
+
+/// Remembers that numbers have been looked at, so that this happens once however often they are used.
+class Once {
+ public:
+  /// Calls \p look unless it was called before and returned, or that was to be assumed.
+  template <class Look>
+  void operator()(const Look& look) const {
+    if (done_.load(std::memory_order_relaxed)) return;
+    look();
+    done_.store(true, std::memory_order_relaxed);
+  }
+  /// Leaves the look out.
+  void assume() const { done_.store(true, std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<bool> done_{false};
+};
 
 /// The shortest text that shows a value (six significant digits, "nan", "inf").
 std::string text(double value);

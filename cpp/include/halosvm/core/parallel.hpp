@@ -65,7 +65,7 @@ void run_tasks(Index n_tasks, const Execution& execution, const Task& task);
 class Chunks {
  public:
   /// Chunks of \p n_rows rows.
-  Chunks(Index n_rows, Index least) : n_rows_(n_rows), size_(std::max(least, (n_rows + 63) / 64)) {}
+  Chunks(Index n_rows, Index least) : n_rows_(n_rows), size_(std::max({Index{1}, least, (n_rows + 63) / 64})) {}
   /// Number of chunks.
   Index count() const { return (n_rows_ + size_ - 1) / size_; }
   /// First row of a chunk.

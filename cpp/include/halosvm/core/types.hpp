@@ -8,6 +8,11 @@
 
 #include <limits>
 
+// Memory of Eigen's matrices crosses the border of the library, which allocates and frees it for this alignment.
+static_assert(EIGEN_DEFAULT_ALIGN_BYTES == 64,
+              "halosvm: compile every file that uses Eigen with -DEIGEN_MAX_ALIGN_BYTES=64, as the CMake target "
+              "halosvm::halosvm does; with another alignment this program would free what it did not allocate");
+
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
@@ -37,6 +42,12 @@ using VectorMap = Eigen::Map<Vector>;
 
 /// The positive infinity.
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Defined in the library for the version of Eigen alone that it was compiled with, whose way to allocate it shares.
+template <int World, int Major>
+int compiled_with_eigen() noexcept;
+/// Makes a program with another version fail to link.
+inline const int same_eigen = compiled_with_eigen<EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION>();
 
 }  // namespace halosvm
 HALOSVM_PUBLIC_END

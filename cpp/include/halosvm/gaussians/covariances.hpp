@@ -5,6 +5,7 @@
 /// Nothing is ever expanded to a larger kind. A new kind is one class in covariances/ and whoever constructs it.
 #pragma once
 
+#include "halosvm/core/check.hpp"
 #include "halosvm/core/parallel.hpp"
 #include "halosvm/gaussians/array_view.hpp"
 #include "halosvm/core/types.hpp"
@@ -53,12 +54,17 @@ inline Index total_rank(const Factors& factors, Index n_rows) {
   return factors.first_column(n_rows - 1) + factors.rank(n_rows - 1);
 }
 
-/// A read-only view of n_samples covariance matrices of order n_features, all of one kind.
+/// A read-only view of n_samples covariance matrices of order n_features, all of one kind. Operations on blocks are the
+/// inner loops of everything: sizes and numbers are the caller's to check.
 class Covariances {
  public:
   /// For the kinds: what all of them have.
-  Covariances(Index n_samples, Index n_features) : n_samples_(n_samples), n_features_(n_features) {}
+  Covariances(Index n_samples, Index n_features) : n_samples_(n_samples), n_features_(n_features) {
+    check::require(n_samples >= 0 && n_features >= 0, "covariances", "have a negative number of rows or columns");
+  }
   virtual ~Covariances() = default;
+  Covariances(const Covariances&) = delete;
+  Covariances& operator=(const Covariances&) = delete;
 
   /// Number of examples.
   Index n_samples() const { return n_samples_; }
@@ -149,9 +155,17 @@ class Covariances {
   /// size and positive semi-definite (beyond rounding).
   virtual void check(const std::string& argument, const Execution& execution) const = 0;
 
+  /// \ref check, but once however often it is asked for: what takes covariances from outside asks.
+  void check_once(const std::string& argument, const Execution& execution) const {
+    once_([&] { check(argument, execution); });
+  }
+  /// Takes the numbers for checked: the caller vouches for them.
+  void assume_checked() const { once_.assume(); }
+
  private:
   Index n_samples_;
   Index n_features_;
+  check::Once once_;
 };
 
 /// Kinds by what they are, for those that know no classes. All S_i = 0; others times a factor; F_i F_i' with the

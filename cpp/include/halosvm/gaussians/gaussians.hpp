@@ -49,6 +49,12 @@ class Gaussians {
   /// Throws unless all means are finite and at most 1e150 in size.
   void check(const std::string& argument, const Execution& execution) const;
 
+  /// Throws std::invalid_argument that names the row and the value unless all means are as above and all covariances
+  /// finite and positive semi-definite; once for these arrays. What takes Gaussians does it before it reads them.
+  void check_once(const Execution& execution) const;
+  /// Leaves that out: the caller vouches for the numbers. \returns itself.
+  const Gaussians& assume_checked() const;
+
  private:
   std::shared_ptr<const Means> means_;
   std::shared_ptr<const Covariances> covariances_;

@@ -3,6 +3,7 @@
 /// are stored; all that reads them asks once for each block of rows.
 #pragma once
 
+#include "halosvm/core/check.hpp"
 #include "halosvm/gaussians/array_view.hpp"
 #include "halosvm/gaussians/sparse_view.hpp"
 
@@ -32,7 +33,8 @@ class RowStep {
   double (*call_)(const void*, Index, double);
 };
 
-/// Means x_i in any storage; products and sums over blocks of rows are all that others ask for.
+/// Means x_i in any storage; products and sums over blocks of rows are all that others ask for. These are the inner
+/// loops of everything: sizes and numbers are the caller's to check.
 class Means {
  public:
   /// For the kinds: what all of them have.
@@ -88,9 +90,17 @@ class Means {
   /// Throws unless all numbers are finite and at most 1e150 in size.
   virtual void check(const std::string& argument, const Execution& execution) const = 0;
 
+  /// \ref check, but once however often it is asked for: what takes means from outside asks.
+  void check_once(const std::string& argument, const Execution& execution) const {
+    once_([&] { check(argument, execution); });
+  }
+  /// Takes the numbers for checked: the caller vouches for them.
+  void assume_checked() const { once_.assume(); }
+
  private:
   Index rows_;
   Index cols_;
+  check::Once once_;
 };
 
 /// Rows as they lie in memory.

@@ -26,8 +26,7 @@ class SparseView {
   /// \param squared the numbers are square roots: they are read as their squares (standard deviations as variances).
   /// All must outlive the view.
   SparseView(SparseValues values, SparseIndices columns, SparseIndices offsets, Index rows, Index cols,
-             bool squared = false)
-      : values_(values), columns_(columns), offsets_(offsets), rows_(rows), cols_(cols), squared_(squared) {}
+             bool squared = false);
 
   /// Number of rows.
   Index rows() const { return rows_; }
@@ -37,7 +36,9 @@ class SparseView {
   bool squared() const { return squared_; }
   /// Where the numbers of a row begin; of row rows() where all end.
   Index offset(Index row) const {
-    return std::visit([row](const auto* offsets) { return static_cast<Index>(offsets[row]); }, offsets_);
+    return std::visit(
+        [row](const auto* offsets) { return offsets != nullptr ? static_cast<Index>(offsets[row]) : Index{0}; },
+        offsets_);
   }
   /// How many numbers are stored.
   Index stored() const { return offset(rows_) - offset(0); }

@@ -3,7 +3,10 @@
 #pragma once
 
 #include "halosvm/gaussians/gaussians.hpp"
+#include "halosvm/core/check.hpp"
 #include "halosvm/core/types.hpp"
+
+#include <string>
 
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
@@ -20,6 +23,7 @@ struct LinearModel {
 
   /// Score \p k alone.
   LinearModel only(Index k) const {
+    check::require(k >= 0 && k < coef.rows(), "k", "is " + std::to_string(k) + "; there is no such score");
     LinearModel one(1, coef.cols());
     one.coef = coef.row(k);
     one.intercept = intercept.segment(k, 1);
@@ -29,6 +33,7 @@ struct LinearModel {
 
 /// out(i, k) = w_k'x_i + b_k, the score of a certain point and the mean score of an uncertain one.
 /// \param means n_samples x n_features. \param out n_samples x n_problems.
+/// \throws std::invalid_argument for sizes that do not agree, and numbers that are not finite.
 void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution);
 /// The same for an array of means.
 // NOLINTNEXTLINE(performance-unnecessary-value-param): out is written to
@@ -39,6 +44,7 @@ inline void decision_function(const LinearModel& model, const ArrayView& means, 
 
 /// out(i, k) = sqrt(w_k' S_i w_k), the standard deviation of the score (spec K.8).
 /// \param out n_samples x n_problems.
+/// \throws std::invalid_argument likewise, and for covariances that are none.
 void decision_std(const LinearModel& model, const Covariances& covariances, MatrixRef out, const Execution& execution);
 
 /// P(f > 0) for f ~ N(mean, std^2); for std = 0 it is 0, 1/2 or 1 by the sign of the mean (spec K.8).

@@ -23,7 +23,7 @@ struct SavedModel {
   std::string loss;                 ///< its parameter of this name; empty for its default, and for machines without one
   double C = 1.0;                   ///< likewise
   LinearModel model;                ///< one score for two classes or for values, else one for each class
-  std::vector<ClassLabel> classes;  ///< in ascending order, the second is f > 0; empty for UncertainSVR
+  std::vector<ClassLabel> classes;  ///< ascending, the second is f > 0; empty for UncertainSVR
   std::vector<std::string> feature_names;  ///< one for each feature, or none
 };
 
@@ -35,12 +35,13 @@ std::string write_model(const SavedModel& saved);
 /// \throws std::invalid_argument with line and column for text that is no model, or is of a later version, or damaged.
 SavedModel read_model(std::string_view text);
 
-/// Writes a model file beside its place, and then puts it there.
-/// \throws std::invalid_argument as write_model, std::runtime_error when the file cannot be written.
+/// Writes a model file beside its place, and then puts it there: it is complete or not there. What it replaces gives it
+/// its permissions; of a symbolic link it is what the link points to. Pipes and devices are written as they are.
+/// \throws std::invalid_argument as write_model, std::runtime_error with the reason when the file cannot be written.
 void save_model(const SavedModel& saved, const std::string& path);
 
 /// Reads a model file.
-/// \throws std::invalid_argument as read_model, std::runtime_error when the file cannot be read.
+/// \throws std::invalid_argument as read_model, std::runtime_error with the reason when the file cannot be read.
 SavedModel load_model(const std::string& path);
 
 }  // namespace halosvm

@@ -25,9 +25,8 @@ class LocalObjective final : public Objective {
   /// \param data the examples. \param targets n_samples codes, and as many offsets and variances, if any.
   /// \param weights n_samples numbers >= 0, or null for equal weights; normalised to sum 1 in here.
   /// \param regularisation lam > 0. \param fit_intercept false keeps b = 0.
-  /// \throws std::invalid_argument for a weight or variance that is negative or not finite, an offset that is not
-  /// finite, and when a problem has no positive
-  /// weight on one of its two sides.
+  /// \throws std::invalid_argument for examples, weights or variances that are negative or not finite where they must
+  /// not be, an offset that is not finite, and when a problem has no positive weight on one of its two sides.
   LocalObjective(Gaussians data, Targets targets, const double* weights, double regularisation,
                  std::shared_ptr<const Loss> loss, bool fit_intercept, Execution execution,
                  Classes classes = Classes::all);
@@ -117,11 +116,7 @@ class LocalObjective final : public Objective {
   LocalObjective on(Gaussians data) const;
 
   /// The same objective with another loss.
-  LocalObjective with_loss(std::shared_ptr<const Loss> loss) const {
-    LocalObjective other = *this;
-    other.loss_ = std::move(loss);
-    return other;
-  }
+  LocalObjective with_loss(std::shared_ptr<const Loss> loss) const;
 
   /// The same objective with \p factor * s in place of s. For a factor below 1 it is nowhere larger.
   LocalObjective with_spreads_times(double factor) const;

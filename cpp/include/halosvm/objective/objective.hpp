@@ -7,6 +7,7 @@
 #include "halosvm/core/types.hpp"
 
 #include <memory>
+#include <string>
 
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
@@ -31,6 +32,8 @@ struct Evaluation {
   Evaluation(Index n_problems, Index n_features);
   /// Makes all of it zero.
   void set_zero();
+  /// Throws unless it is of this shape.
+  void check_shape(const std::string& argument, Index n_problems, Index n_features) const;
   /// Adds \p share times another one.
   void add(const Evaluation& other, double share = 1.0);
 };
@@ -92,6 +95,9 @@ class Objective {
   Matrix dual_coef(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const {
     return regularisation() * W - at.coef + at.intercept * centre.transpose();
   }
+
+  /// Throws std::invalid_argument unless weights and intercepts have the shapes of the problems.
+  void check_point(const ConstMatrixRef& W, const ConstVectorRef& b) const;
 
   /// The objective as one whose examples are here, row by row, or null.
   virtual const LocalObjective* local() const { return nullptr; }

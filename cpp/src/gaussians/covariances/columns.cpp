@@ -13,7 +13,9 @@ namespace halosvm {
 
 ColumnsCovariances::ColumnsCovariances(std::shared_ptr<const Covariances> inner, std::vector<Index> columns,
                                        Index n_features)
-    : Covariances(inner->n_samples(), n_features), inner_(std::move(inner)), columns_(std::move(columns)) {
+    : Covariances(check::given(inner, "covariances")->n_samples(), n_features),
+      inner_(std::move(inner)),
+      columns_(std::move(columns)) {
   check::same_size("columns", size(), "covariances", inner_->n_features(), "features");
   std::vector<Index> sorted = columns_;
   std::sort(sorted.begin(), sorted.end());

@@ -30,7 +30,7 @@ LowRankCovariances::LowRankCovariances(const ArrayView& factors, Index n_samples
 LowRankCovariances::LowRankCovariances(const ArrayView& factors, const Index* offsets, Index n_samples,
                                        Index n_features, const ArrayView& diagonal)
     : Covariances(n_samples, n_features), factors_(factors), offsets_(offsets) {
-  check::require(offsets[0] == 0, "offsets", "must begin with 0");
+  check::require(check::given(offsets, "offsets")[0] == 0, "offsets", "must begin with 0");
   for (Index i = 0; i < n_samples; ++i) {
     check::require(rank(i) >= 0, "offsets", "must not decrease");
     largest_rank_ = std::max(largest_rank_, rank(i));

@@ -22,7 +22,7 @@ std::shared_ptr<const Covariances> scaled_covariances(std::shared_ptr<const Cova
 
 std::shared_ptr<const Covariances> in_norm(std::shared_ptr<const Covariances> base, double norm) {
   check::require(norm >= 1.0, "norm", "is " + check::text(norm) + "; it must be >= 1");
-  if (norm == 2.0 || base->certain()) return base;
+  if (check::given(base, "covariances")->certain() || norm == 2.0) return base;
   if (const auto* few = dynamic_cast<const ColumnsCovariances*>(base.get())) {
     return std::make_shared<ColumnsCovariances>(std::make_shared<NormSpread>(few->inner(), norm), few->columns(),
                                                 few->n_features());

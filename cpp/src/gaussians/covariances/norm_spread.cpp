@@ -13,10 +13,11 @@
 namespace halosvm {
 
 NormSpread::NormSpread(std::shared_ptr<const Covariances> base, double norm)
-    : Covariances(base->n_samples(), base->n_features()),
+    : Covariances(check::given(base, "covariances")->n_samples(), check::given(base, "covariances")->n_features()),
       base_(std::move(base)),
       q_(conjugate(norm)),
       first_(base_->factors()) {
+  check::require(norm >= 1.0, "norm", "is " + check::text(norm) + "; it must be >= 1");
   if (const auto* both = dynamic_cast<const LowRankCovariances*>(base_.get());
       both != nullptr && both->diagonal() != nullptr) {
     first_ = both;

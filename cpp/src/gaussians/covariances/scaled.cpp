@@ -2,13 +2,19 @@
 
 #include "halosvm/gaussians/covariances/scaled.hpp"
 
+#include "halosvm/core/check.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace halosvm {
 
 ScaledCovariances::ScaledCovariances(std::shared_ptr<const Covariances> base, double factor)
-    : Covariances(base->n_samples(), base->n_features()), base_(std::move(base)), factor_(factor) {}
+    : Covariances(check::given(base, "covariances")->n_samples(), check::given(base, "covariances")->n_features()),
+      base_(std::move(base)),
+      factor_(factor) {
+  check::not_negative("factor", factor);
+}
 
 Index ScaledCovariances::scratch_size(const BlockShape& shape) const {
   return shape.problems * std::max(n_features(), shape.rows) + base_->scratch_size(shape);

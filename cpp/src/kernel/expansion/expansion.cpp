@@ -148,6 +148,11 @@ void expansion_variance(const ExpectedKernel& kernel, const Mixtures& X, const M
                         const ConstMatrixRef& coefficients, MatrixRef out, const Execution& execution) {
   check::same_size("Z", Z.n_features(), "X", X.n_features(), "features");
   check::same_size("coefficients", coefficients.cols(), "Z", Z.n_samples(), "rows");
+  check::same_size("out", out.rows(), "X", X.n_samples(), "rows");
+  check::same_size("out", out.cols(), "coefficients", coefficients.rows(), "problems");
+  check::require(coefficients.allFinite(), "coefficients", "must be finite");
+  X.components().check_once(execution);
+  Z.components().check_once(execution);
   check::require(kernel.kind == KernelKind::rbf, "kind", "must be rbf");
   kernels::check_kernel(kernel, X.n_features());
   const Vector scale = kernels::scale_of(kernel);

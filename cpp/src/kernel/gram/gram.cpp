@@ -206,6 +206,11 @@ void gram(const ExpectedKernel& kernel, const Mixtures& X, const Mixtures& Y, co
           const Execution& execution, const KernelProgress& progress) {
   check::same_size("Y", Y.n_features(), "X", X.n_features(), "features");
   kernels::check_kernel(kernel, X.n_features());
+  check::require((out.float64 == nullptr) != (out.float32 == nullptr), "out", "must name one type of numbers");
+  check::require(out.stride >= Y.n_samples(), "stride",
+                 "is " + std::to_string(out.stride) + ", Y has " + std::to_string(Y.n_samples()) + " rows");
+  X.components().check_once(execution);
+  Y.components().check_once(execution);
   Gram(kernel, X, Y, out).compute(execution, progress);
 }
 
@@ -216,6 +221,7 @@ void gram(const ExpectedKernel& kernel, const Mixtures& X, const GramTarget& out
 
 Vector gram_diagonal(const ExpectedKernel& kernel, const Mixtures& X, const Execution& execution) {
   kernels::check_kernel(kernel, X.n_features());
+  X.components().check_once(execution);
   const Vector scale = kernels::scale_of(kernel);
   const Vector centre = kernels::centre_of(kernel, X.components());
   const Side side(X.components(), scale, centre);

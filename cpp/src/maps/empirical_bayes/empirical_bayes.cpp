@@ -210,6 +210,7 @@ class Fit {
 }  // namespace
 
 Matrix Population::covariance(Index k) const {
+  check::require(k >= 0 && k < n_components(), "k", "is " + std::to_string(k) + "; there is no such component");
   const Index d = n_features();
   if (kind == PopulationKind::full) return matrices.middleRows(k * d, d);
   Matrix out = Matrix::Zero(d, d);
@@ -255,6 +256,8 @@ PopulationFit fit_population(const Measurements& X, const Population& start, con
                              const Execution& execution) {
   start.check("init");
   const Index d = X.prepared().n_features();
+  check::require(settings.max_iterations > 0, "max_iterations", "must be positive");
+  check::require(settings.tolerance >= 0.0, "tolerance", "must be >= 0");
   check::same_size("init", start.n_features(), "X", d, "features");
   check::same_size("prior", settings.prior.size(), "X", d, "features");
   check::same_size("scale", settings.scale.size(), "X", d, "features");
@@ -269,6 +272,8 @@ PopulationFit fit_population(const Measurements& X, const Population& start, con
 }
 
 void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution) {
+  population.check("population");
+  check::same_size("out", out.size(), "X", X.n_samples(), "rows");
   const Measurements measurements(X, nullptr, execution);
   Expectation result;
   maps::Request request;

@@ -172,8 +172,11 @@ void Measurements::Prepared::sum_cells(const Execution& execution) {
   });
 }
 
-Measurements::Measurements(const Gaussians& X, const double* weights, const Execution& execution)
-    : prepared_(std::make_unique<Prepared>(X, weights, execution)) {}
+Measurements::Measurements(const Gaussians& X, const double* weights, const Execution& execution) {
+  if (X.means().sparse()) X.means().check_once("X", execution);  // of dense ones NaN is a value that is missing
+  X.covariances().check_once("covariances", execution);
+  prepared_ = std::make_unique<Prepared>(X, weights, execution);
+}
 Measurements::~Measurements() = default;
 Measurements::Measurements(Measurements&&) noexcept = default;
 

@@ -1,5 +1,6 @@
 // Posteriors: a population and measurements enter, what is known of each true value leaves, in the smallest exact kind.
 
+#include "halosvm/core/check.hpp"
 #include "maps/empirical_bayes/expectation.hpp"
 #include "maps/empirical_bayes/latent.hpp"
 
@@ -300,6 +301,8 @@ Posteriors::Posteriors(const Population& population, const Gaussians& X, bool jo
       execution_(execution),
       joined_(joined || population.n_components() == 1) {
   const Measurements::Prepared& data = measurements_.prepared();
+  population.check("population");
+  check::same_size("X", data.n_features(), "the population", population.n_features(), "features");
   const Index k = population.n_components();
   const Index h = population.n_factors();
   if (data.noise.zero() && !data.any_missing) {

@@ -23,10 +23,13 @@ Index block_rows_of(Index n_frequencies, Index vectors) {
   return std::clamp<Index>(rows, kernels::lanes, 128);
 }
 
-void check_map(const FourierMap& map, const Gaussians& X) {
+void check_map(const FourierMap& map, const Gaussians& X, const Execution& execution) {
+  check::require(map.frequencies.allFinite(), "frequencies", "must be finite");
+  check::require(map.phases.allFinite(), "phases", "must be finite");
   check::require(map.n_frequencies() > 0, "frequencies", "has 0 rows; one is needed");
   check::same_size("frequencies", map.frequencies.cols(), "X", X.n_features(), "columns");
   if (map.n_pairs() < 0) check::same_size("phases", map.phases.size(), "frequencies", map.n_frequencies(), "rows");
+  X.check_once(execution);
 }
 
 namespace {
@@ -250,7 +253,7 @@ class Features {
 }  // namespace maps
 
 void fourier_features(const FourierMap& map, const Gaussians& X, const FeatureTarget& out, const Execution& execution) {
-  maps::check_map(map, X);
+  maps::check_map(map, X, execution);
   const maps::Shared shared(map, X);
   const Index vectors = std::max<Index>(1, shared.side.full() != nullptr ? X.n_features() : shared.side.rank());
   const Index block_rows = maps::block_rows_of(map.n_frequencies(), vectors);

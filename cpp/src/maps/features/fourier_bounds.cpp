@@ -3,6 +3,7 @@
 #include "halosvm/maps/fourier.hpp"
 
 #include "halosvm/core/blocks.hpp"
+#include "halosvm/core/check.hpp"
 #include "maps/features/frequencies.hpp"
 #include "kernel/lanes.hpp"
 #include "maps/features/lift.hpp"
@@ -124,7 +125,8 @@ class Bounds {
 
 void fourier_bound(const FourierMap& map, const Gaussians& X, const InputBall& ball, bool printed, VectorRef out,
                    const Execution& execution) {
-  maps::check_map(map, X);
+  maps::check_map(map, X, execution);
+  check::same_size("out", out.size(), "X", X.n_samples(), "rows");
   ball.check(X);
   const Vector one = Vector::Ones(1);
   const Vector origin = Vector::Zero(X.n_features());

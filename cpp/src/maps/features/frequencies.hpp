@@ -10,6 +10,6 @@ namespace halosvm::maps {
 Index block_rows_of(Index n_frequencies, Index vectors);
 
 /// Throws unless the map has the features of X, and a frequency.
-void check_map(const FourierMap& map, const Gaussians& X);
+void check_map(const FourierMap& map, const Gaussians& X, const Execution& execution);
 
 }  // namespace halosvm::maps

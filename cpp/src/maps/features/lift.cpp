@@ -148,6 +148,9 @@ void InputBall::check(const Gaussians& X) const {
 void largest_steps(const Gaussians& X, const Vector& scale, const InputBall& ball, VectorRef out,
                    const Execution& execution) {
   if (scale.size() != 1) check::same_size("scale", scale.size(), "X", X.n_features(), "features");
+  check::require((scale.array() >= 0.0).all() && scale.allFinite(), "scale", "must be >= 0 and finite");
+  check::same_size("out", out.size(), "X", X.n_samples(), "rows");
+  X.check_once(execution);
   ball.check(X);
   const Vector zero = Vector::Zero(X.n_features());
   const kernels::Side side(X, scale, zero);

@@ -150,6 +150,9 @@ void nystroem_features(const NystroemMap& map, const Gaussians& X, const Feature
                        const Execution& execution) {
   check::same_size("Z", map.Z.n_features(), "X", X.n_features(), "features");
   check::same_size("projection", map.projection.cols(), "Z", map.Z.n_samples(), "columns");
+  check::require(map.projection.allFinite(), "projection", "must be finite");
+  X.check_once(execution);
+  map.Z.check_once(execution);
   check::require(!out.factors.wanted() || !out.variances.wanted(), "factors",
                  "have no variances beside them: what they leave is no diagonal matrix");
   const ExpectedKernel kernel{KernelKind::rbf, map.gamma};

@@ -44,7 +44,7 @@ class ColumnsCovariances final : public Covariances, public Factors {
   }
   void prefetch(Index row) const override { inner_->prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override {
-    inner_->check(argument, execution);
+    inner_->check_once(argument, execution);
   }
 
   const Factors* factors() const override { return inner_->factors() != nullptr ? this : nullptr; }

@@ -37,7 +37,7 @@ class NormSpread final : public Covariances, public Factors {
   }
   void prefetch(Index row) const override { base_->prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override {
-    base_->check(argument, execution);
+    base_->check_once(argument, execution);
   }
 
   const Factors* factors() const override { return this; }

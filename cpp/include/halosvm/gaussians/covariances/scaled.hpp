@@ -37,7 +37,7 @@ class ScaledCovariances final : public Covariances {
   }
   void prefetch(Index row) const override { base_->prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override {
-    base_->check(argument, execution);
+    base_->check_once(argument, execution);
   }
 
  private:
