@@ -148,9 +148,11 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     n_iter_ : int
         Iterations; passes over the data but for "interior_point".
     objective_ : float or ndarray of shape (n_classes,)
-        lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1.
+        lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1. Covariances that
+        are whole matrices count without the negative eigenvalues that rounding gives them.
     suboptimality_ : float or ndarray of shape (n_classes,)
-        Certified upper bound of (J - J*) / J*; infinite when nothing is known.
+        Certified upper bound of (J - J*) / J*, the rounding of the model included; infinite when
+        nothing is known, as for "best_case".
     status_ : str
         How the fit ended, in one sentence.
     n_features_in_ : int
