@@ -41,7 +41,8 @@ void NegativePart::compute(const ConstMatrixRef& S) {
   const double near_zero = 0x1p-48 * static_cast<double>(d);
   constexpr double nothing = 0x1p-96;  // what rounding leaves of 0 with twice the digits
   directions_.resize(d, 0);
-  const Vector unit = S.diagonal().unaryExpr([](double v) { return v > 0.0 ? std::ldexp(1.0, -std::ilogb(v) / 2) : 1.0; });
+  const Vector unit =
+      S.diagonal().unaryExpr([](double v) { return v > 0.0 ? std::ldexp(1.0, -std::ilogb(v) / 2) : 1.0; });
   const Columns R = unit.asDiagonal() * S * unit.asDiagonal();
   Columns definite = R;
   definite.diagonal().array() -= near_zero;

@@ -344,8 +344,7 @@ ExactValue exact_value(const LocalObjective& problem, const LinearModel& model, 
       for (Index j = 0; j < d; ++j) f.add_product(x(j), model.coef(0, j));
       DoubleDouble deficit(problem.offset(row[0]));
       deficit.add_product(-problem.sign(row[0], 0), f);
-      double s =
-          problem.all_certain() ? 0.0 : std::hypot(spread(row, model.coef), std::sqrt(problem.variance(row[0])));
+      double s = problem.all_certain() ? 0.0 : std::hypot(spread(row, model.coef), std::sqrt(problem.variance(row[0])));
       if (shift != 0.0) {  // psi(m + shift s, 0), where the digits of s may be all that is left
         deficit.add_product(shift, s);
         sum.error += c * std::abs(shift) * s * spread.unit_error(row);
