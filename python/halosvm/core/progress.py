@@ -23,8 +23,8 @@ _recorder: ContextVar[Listener | None] = ContextVar("recorder", default=None)
 class Report(NamedTuple):
     """How far a fit was: of several problems the largest objective and the largest bound.
 
-    `suboptimality` is the certified bound of (J - J*) / J*, infinite where none is known, and `seconds`
-    the time since the recording began.
+    `suboptimality` is the certified bound of (J - J*) / J*, infinite where none is known, and
+    `seconds` the time since the recording began.
     """
 
     iteration: int
