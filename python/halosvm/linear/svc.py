@@ -109,7 +109,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         "best_case". "auto", the default, starts with the one that suits the data and goes over to
         another when it is slow; few low-rank factors of many features it solves in their span.
         "sgd" is stochastic gradient descent with averaging, which seldom certifies a `tol` below
-        1e-3; "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
+        1e-4; "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
         regulariser.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
