@@ -11,6 +11,7 @@
 #include <utility>
 
 namespace halosvm {
+
 void settle(const LocalObjective& objective, const Moments& about, const BatchSettings& settings, Result& result) {
   const double small = 0.02 * std::max(settings.tolerance, 1e-9);
   const Rounding rounding(objective, about);
