@@ -47,11 +47,16 @@ void DenseMeans::squares(const Rows& rows, VectorRef out, double* scratch) const
 }
 
 std::shared_ptr<const Means> DenseMeans::seen_from(const Vector& origin) const {
-  return std::make_shared<DenseMeans>(stored_, origin);
+  return std::make_shared<DenseMeans>(stored_, origin_.size() > 0 ? Vector(origin_ + origin) : origin);
 }
 
 void DenseMeans::check(const std::string& argument, const Execution& execution) const {
   stored_.check(argument, -largest_value, "it must be finite", execution);
+}
+
+Vector Means::origin_from(const Means& other) const {
+  if (other.origin().size() == 0) return origin();
+  return origin() - other.origin();
 }
 
 SparseMeans::SparseMeans(const SparseView& array) : SparseMeans(array, std::make_shared<Often>(), {}) {}
@@ -209,8 +214,9 @@ std::shared_ptr<const Means> SparseMeans::seen_from(const Vector& origin) const 
       if (2 * counts[static_cast<std::size_t>(j)] >= this->rows()) often_->columns.push_back(j);
     }
   });
-  Vector heeded = Vector::Zero(cols());
-  for (const Index j : often_->columns) heeded(j) = origin(j);
+  Vector heeded = origin_;
+  if (heeded.size() == 0) heeded.setZero(cols());
+  for (const Index j : often_->columns) heeded(j) += origin(j);
   return std::shared_ptr<const Means>(new SparseMeans(array_, often_, std::move(heeded)));
 }
 

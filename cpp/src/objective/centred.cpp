@@ -21,7 +21,7 @@ bool Centred::pays(const LocalObjective& objective, const Moments& about, double
 Centred::Centred(const LocalObjective& objective, const Moments& about) : about_(about), objective_(objective) {
   const Gaussians& data = objective.data();
   const std::shared_ptr<const Means> means = data.means().seen_from(about.centre);
-  centre_ = means->origin();
+  centre_ = means->origin_from(data.means());
   about_.mean -= centre_;
   about_.centre -= centre_;
   objective_ = objective.on({means, data.shared_covariances()});

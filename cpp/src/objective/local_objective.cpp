@@ -3,6 +3,7 @@
 #include "halosvm/objective/local_objective.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "objective/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -391,35 +392,29 @@ LocalObjective LocalObjective::smoothed(double floor) const {
   return smooth;
 }
 
-Vector LocalObjective::dual_bound(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const {
-  check_point(W, at.intercept);
-  at.check_shape("at", n_problems(), n_features());
-  check::same_size("centre", centre.size(), "objective", n_features(), "features");
-  const Vector squares = (dual_coef(W, at, centre) / std::sqrt(2.0 * regularisation_)).rowwise().squaredNorm();
-  return at.dual.binaryExpr(squares, &best_scaled);
-}
-
 Vector LocalObjective::lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const {
   constexpr double no_gradient = 1e-10;  // a larger slope in b means a kink that the gradient does not resolve
   check_point(W, b);
-  Evaluation at(W.rows(), n_features());
   Vector best = Vector::Zero(W.rows());  // J is never negative
-  if (!loss_->traits().convex()) return best;
-  const Vector centre = moments().centre;
-  value_and_gradient(W, exact_intercept(W, b), at);
-  const auto resolved = at.intercept.array().abs() <= no_gradient;
-  best = resolved.select(dual_bound(W, at, centre).cwiseMax(0.0), best);
   const LossTraits& traits = loss_->traits();
+  if (!traits.convex()) return best;
+  const Moments about = moments();
+  const Rounding rounding(*this, about);
+  Evaluation at(W.rows(), n_features());
+  Eigen::Array<bool, Eigen::Dynamic, 1> open = Eigen::Array<bool, Eigen::Dynamic, 1>::Constant(W.rows(), true);
+  const auto look = [&](const LocalObjective& objective) {
+    objective.value_and_gradient(W, objective.exact_intercept(W, b), at);
+    const Matrix dual_w = dual_coef(W, at, about.centre);
+    for (Index k = 0; k < W.rows(); ++k) {
+      if (!open(k)) continue;
+      best(k) = std::max(best(k), rounding.bound(at, k, W.row(k).transpose(), dual_w.row(k).transpose()));
+    }
+  };
+  look(*this);
   const bool may_do = traits.uses_spread && traits.shift == 0.0;
-  const Eigen::Array<bool, Eigen::Dynamic, 1> open =
-      may_do ? (best.array() <= 0.0).eval() : (best.array() >= 0.0).eval();
+  if (may_do) open = at.intercept.array().abs() > no_gradient || best.array() <= 0.0;
   if (!traits.kinked || !open.any()) return best;
-
-  for (const double floor : {0.1, 0.01, 0.001, 0.0001}) {
-    const LocalObjective smooth = smoothed(floor);
-    smooth.value_and_gradient(W, smooth.exact_intercept(W, b), at);
-    best = open.select(best.cwiseMax(dual_bound(W, at, centre)), best);
-  }
+  for (const double floor : {0.1, 0.01, 0.001, 0.0001}) look(smoothed(floor));
   return best;
 }
 

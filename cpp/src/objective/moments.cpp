@@ -95,7 +95,7 @@ Moments LocalObjective::moments() const {
   const Covariances& covariances = data_.covariances();
   const bool one_by_one = spread && covariances.cancels();
   const std::shared_ptr<const Means> means = data_.means().seen_from(rough_mean(objective));
-  const Vector& about = means->origin();
+  const Vector about = means->origin_from(data_.means());
   const Sums sums = sum_over_examples(
       objective, *means, one_by_one, [&](const Rows& rows, const ConstVectorRef& c, MomentMemory& memory, Sums& sum) {
         means->add_moments(rows, c, sum.first, sum.second, memory.means.data());

@@ -4,6 +4,7 @@
 
 #include "core/double_double.hpp"
 #include "gaussians/norms.hpp"
+#include "linalg/negative_part.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,26 +19,79 @@ bool cancels(const LocalObjective& objective) {
   return objective.uses_spread() && objective.data().covariances().cancels();
 }
 
+/// The matrices S of single examples, for kinds without factors, as they are meant: symmetric and without the negative
+/// eigenvalues that rounding gives them.
+class ExactMatrix {
+ public:
+  explicit ExactMatrix(const LocalObjective& problem)
+      : covariances_(problem.data().covariances()),
+        d_(problem.n_features()),
+        scratch_(covariances_.scratch_size({1, 1})) {}
+
+  /// Reads the matrix of a row. \param as_stored with those eigenvalues, which takes less time.
+  void read(const Rows& row, bool as_stored) {
+    matrix_.setZero(d_, d_);
+    covariances_.add_weighted_matrices(row, Vector::Ones(1), matrix_, scratch_.data());
+    if (!covariances_.cancels()) matrix_.triangularView<Eigen::StrictlyUpper>() = matrix_.transpose();
+    if (as_stored) return;
+    negative_.compute(0.5 * (matrix_ + matrix_.transpose()));
+  }
+
+  /// w'S w, and S w.
+  double multiply(const Matrix& w, std::vector<DoubleDouble>& out) const {
+    out.assign(static_cast<std::size_t>(d_), DoubleDouble(0.0));
+    DoubleDouble square(0.0);
+    Vector below = Vector::Zero(d_);
+    if (!negative_.none()) below = negative_.times(w.row(0).transpose());
+    for (Index j = 0; j < d_; ++j) {
+      DoubleDouble& entry = out[static_cast<std::size_t>(j)];
+      for (Index l = 0; l < d_; ++l) {
+        entry.add_product(0.5 * matrix_(j, l), w(0, l));
+        entry.add_product(0.5 * matrix_(l, j), w(0, l));
+      }
+      entry.add_product(1.0, below(j));
+      square.add_product(w(0, j), entry);
+    }
+    return std::max(0.0, square.value());
+  }
+
+ private:
+  const Covariances& covariances_;
+  Index d_;
+  Matrix matrix_;
+  Vector scratch_;
+  linalg::NegativePart negative_;
+};
+
 /// Spreads |R'w| of single examples without cancellation.
 class ExactSpread {
  public:
-  explicit ExactSpread(const LocalObjective& problem)
+  ExactSpread(const LocalObjective& problem, bool as_stored)
       : covariances_(problem.data().covariances()),
         factors_(covariances_.factors()),
         norm_(problem.spread_norm()),
         dense_(factors_ == nullptr && cancels(problem)),
+        as_stored_(as_stored),
         d_(problem.n_features()),
-        scratch_(std::max(d_, covariances_.scratch_size({1, 1}))) {
-    if (dense_) matrix_.resize(d_, d_);
-    column_.resize(1, d_);
-  }
+        matrix_(problem),
+        column_(1, d_),
+        scratch_(std::max(d_, covariances_.scratch_size({1, 1}))) {}
 
   double operator()(const Rows& row, const Matrix& w) {
     if (factors_ != nullptr) return of_factor(row, w);
-    if (dense_) return of_matrix(row, w);
+    if (dense_) {
+      matrix_.read(row, as_stored_);
+      return std::sqrt(matrix_.multiply(w, product_));
+    }
     Matrix s2(1, 1);  // sums of squares do not cancel
     covariances_.bilinear(row, w, w, s2, scratch_.data());
     return std::sqrt(std::max(0.0, s2(0, 0)));
+  }
+
+  /// The relative error of a spread.
+  double unit_error(const Rows& row) const {
+    constexpr double few = 8.0;  // also for roots of variances, which are rounded
+    return unit * (few + static_cast<double>(factors_ != nullptr ? factors_->rank(row[0]) : d_));
   }
 
  private:
@@ -53,26 +107,16 @@ class ExactSpread {
     return norm(projected, norm_);
   }
 
-  double of_matrix(const Rows& row, const Matrix& w) {
-    matrix_.setZero();
-    covariances_.add_weighted_matrices(row, Vector::Ones(1), matrix_, scratch_.data());
-    DoubleDouble square;
-    for (Index i = 0; i < d_; ++i) {
-      DoubleDouble product;
-      for (Index j = 0; j < d_; ++j) product.add_product(matrix_(std::max(i, j), std::min(i, j)), w(0, j));
-      square.add_product(w(0, i), product);
-    }
-    return std::sqrt(std::max(0.0, square.value()));
-  }
-
   const Covariances& covariances_;
   const Factors* factors_;
   double norm_;
   bool dense_;
+  bool as_stored_;
   Index d_;
-  Matrix matrix_;
+  ExactMatrix matrix_;
   Matrix column_;
   Vector scratch_;
+  std::vector<DoubleDouble> product_;
 };
 
 }  // namespace
@@ -107,6 +151,13 @@ double concentration(const Objective& objective) {
   return (objective.all_certain() ? 1.0 : 1.0 + densities) / std::sqrt(lightest);
 }
 
+/// A bound of |(psi_m, psi_s)|: theta^2 + phi^2 <= 1 for duals of quantiles.
+double steepest(const Objective& objective) {
+  const LossTraits& traits = objective.loss()->traits();
+  if (objective.all_certain() || traits.quantile_dual) return traits.steepest;
+  return std::hypot(traits.steepest, traits.steepest_in_spread());
+}
+
 }  // namespace
 
 Rounding::Rounding(const Objective& objective, const Moments& about)
@@ -116,11 +167,21 @@ Rounding::Rounding(const Objective& objective, const Moments& about)
       unit_samples_(unit * std::min(4.0 + count(objective), 32.0 + 2.0 * std::sqrt(count(objective)))),
       concentration_(concentration(objective)),
       offset_(objective.local() != nullptr ? objective.local()->largest_offset() : 1.0),
+      steepest_(steepest(objective)),
+      sharpest_((objective.all_certain() ? 1.0 : 2.0) * objective.loss()->traits().sharpest),
+      width_(std::sqrt(about.variance.sum())),
       size_((about.variance + about.centre.cwiseAbs2()).cwiseSqrt()),
       widest_(about.widest) {}
 
-double Rounding::of_value(const ConstVectorRef& w, double b, double steepness) const {
-  return steepness * unit_scores_ * (offset_ + std::abs(b) + w.cwiseAbs().dot(size_));
+/// Errors of m and s together are at most as large as the example itself, and of second order where the loss bends:
+/// for psi(m, s) = E h(m + s Z) its Hessian is at most h'' E(1 + Z^2).
+double Rounding::of_value(const ConstVectorRef& w, double b, double square) const {
+  const double error = unit_scores_ * (offset_ + std::abs(b) + w.cwiseAbs().dot(size_));
+  double slope = steepest_;
+  if (std::isfinite(square) && std::isfinite(sharpest_)) {
+    slope = std::min(slope, std::sqrt(square) + 0.5 * sharpest_ * error);
+  }
+  return error > 0.0 ? slope * error : 0.0;
 }
 
 /// Every |S_jk|^2 <= S_jj S_kk; an error of s^2 moves s by half of it over s.
@@ -155,6 +216,18 @@ double Rounding::bound(const DualSums& sums, const ConstVectorRef& dual_w, doubl
   const double second = unit_sum / root_ * size_.norm();
   return best_scaled(sums.value - unit_samples_ * sums.size,
                      norm * norm * (1.0 + unit_samples_) + first + second * second);
+}
+
+/// What scales on the heavier side, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most the root of
+/// sum c (theta^2 + phi^2) times that of the total variance.
+double Rounding::bound(const Evaluation& at, Index k, const ConstVectorRef& w, const ConstVectorRef& dual_w) const {
+  DualSums sums{at.dual(k), at.dual_size(k), at.slope(k), at.square(k)};
+  const double excess = std::abs(at.intercept(k));
+  const double heavier = 0.5 * (at.slope(k) + excess);
+  const double share = excess > 0.0 ? excess / heavier : 0.0;
+  const double positive = at.dual_positive(k);
+  sums.value -= share * (at.intercept(k) < 0.0 ? positive : at.dual(k) - positive);
+  return bound(sums, dual_w, share * std::sqrt(sums.square) * width_) - of_spreads(w, at.curvature(k));
 }
 
 struct ExactDual::Side {
@@ -213,17 +286,12 @@ void ExactDual::add(Index row, double theta, double density, const ConstVectorRe
     }
     return;
   }
-  matrix_.setZero(d, d);
-  covariances.add_weighted_matrices(one, Vector::Ones(1), matrix_, scratch_.data());
-  std::vector<DoubleDouble> product(static_cast<std::size_t>(d), DoubleDouble(0.0));
-  DoubleDouble square(0.0);
-  for (Index j = 0; j < d; ++j) {
-    DoubleDouble& entry = product[static_cast<std::size_t>(j)];
-    for (Index l = 0; l < d; ++l) entry.add_product(matrix_(std::max(j, l), std::min(j, l)), w(0, l));
-    square.add_product(w(0, j), entry);
-  }
-  if (!(square.value() > 0.0)) return;
-  const double scale = -c * density / std::sqrt(square.value());
+  ExactMatrix matrix(problem_);
+  matrix.read(one, false);
+  std::vector<DoubleDouble> product;
+  const double square = matrix.multiply(w, product);
+  if (!(square > 0.0)) return;
+  const double scale = -c * density / std::sqrt(square);
   for (Index j = 0; j < d; ++j) at(j).add_product(scale, product[static_cast<std::size_t>(j)]);
 }
 
@@ -256,34 +324,46 @@ double ExactDual::bound() const {
                      square * (1.0 + digits));
 }
 
-double exact_value(const LocalObjective& problem, const LinearModel& model) {
+ExactValue exact_value(const LocalObjective& problem, const LinearModel& model, bool as_stored) {
+  constexpr double digits = 0x1p-49;
   const Index d = problem.n_features();
   const Chunks chunks(problem.n_samples(), 64);
-  std::vector<double> sums(static_cast<std::size_t>(chunks.count()), 0.0);
+  std::vector<ExactValue> sums(static_cast<std::size_t>(chunks.count()), {0.0, 0.0});
   const Loss& loss = *problem.loss();
+  const double shift = problem.all_certain() ? 0.0 : loss.traits().shift;
   run_tasks(chunks.count(), problem.execution(), [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {
-    ExactSpread spread(problem);
+    ExactSpread spread(problem, as_stored);
     Vector scratch(d);
+    ExactValue& sum = sums[static_cast<std::size_t>(chunk)];
     for (Index i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
       checkpoint();
       const Rows row = problem.rows(i, 1);
+      const double c = problem.weight(row[0]);
       const auto x = problem.data().means().block(row, scratch.data()).row(0);
       DoubleDouble f(model.intercept(0));
       for (Index j = 0; j < d; ++j) f.add_product(x(j), model.coef(0, j));
       DoubleDouble deficit(problem.offset(row[0]));
       deficit.add_product(-problem.sign(row[0], 0), f);
+      double s = problem.all_certain() ? 0.0 : std::hypot(spread(row, model.coef), std::sqrt(problem.variance(row[0])));
+      if (shift != 0.0) {  // psi(m + shift s, 0), where the digits of s may be all that is left
+        deficit.add_product(shift, s);
+        sum.error += c * std::abs(shift) * s * spread.unit_error(row);
+        s = 0.0;
+      }
       const double m = deficit.value();
-      const double s =
-          problem.all_certain() ? 0.0 : std::hypot(spread(row, model.coef), std::sqrt(problem.variance(row[0])));
       double value = 0.0;
       double slope_m = 0.0;
       double slope_s2 = 0.0;
       loss.first(1, &m, &s, &value, &slope_m, &slope_s2);
-      sums[static_cast<std::size_t>(chunk)] += problem.weight(row[0]) * value;
+      sum.value += c * value;
     }
   });
-  double total = 0.5 * problem.regularisation() * model.coef.squaredNorm();
-  for (const double sum : sums) total += sum;
+  ExactValue total{0.5 * problem.regularisation() * model.coef.squaredNorm(), 0.0};
+  for (const ExactValue& sum : sums) {
+    total.value += sum.value;
+    total.error += sum.error;
+  }
+  total.error += digits * total.value;
   return total;
 }
 
@@ -291,6 +371,7 @@ bool ExactDual::pays(const LocalObjective& objective) {
   constexpr double most = 2e6;  // products
   const auto n = static_cast<double>(objective.n_samples());
   const auto d = static_cast<double>(objective.n_features());
+  if (cancels(objective)) return n * d * d * d <= 4.0 * most;
   return n * d * (objective.all_certain() ? 1.0 : d) <= most;
 }
 
@@ -298,7 +379,7 @@ bool exact_value_pays(const LocalObjective& objective) {
   constexpr double most = 5e7;  // products
   const auto n = static_cast<double>(objective.n_samples());
   const auto d = static_cast<double>(objective.n_features());
-  if (cancels(objective)) return n * d * d <= most;
+  if (cancels(objective)) return n * d * d * d <= most;
   const Factors* factors = objective.all_certain() ? nullptr : objective.data().covariances().factors();
   const double columns = factors != nullptr ? static_cast<double>(total_rank(*factors, objective.n_samples())) : 0.0;
   return (n + columns) * d <= most;

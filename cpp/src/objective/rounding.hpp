@@ -27,8 +27,14 @@ class Rounding {
  public:
   Rounding(const Objective& objective, const Moments& about);
 
-  /// How far rounding of w'x + b may move J(w, b). \param steepness a bound of the root of sum c psi_m^2.
-  double of_value(const ConstVectorRef& w, double b, double steepness) const;
+  /// How far rounding of w'x + b and of spreads may move J(w, b), but for cancellation in w'S w. \param square a bound
+  /// of sum c (psi_m^2 + psi_s^2), or infinity where the slopes may jump.
+  double of_value(const ConstVectorRef& w, double b, double square) const;
+
+  /// D of the dual variables of an evaluation at w, or of a floor there, with the affine minorants of the heavier side
+  /// scaled down, so that sum c theta y = 0 as it must: a bound on J* wherever the intercept is (spec K.0b). \param
+  /// dual_w lam w - grad_w J for means seen from the centre.
+  double bound(const Evaluation& at, Index k, const ConstVectorRef& w, const ConstVectorRef& dual_w) const;
 
   /// D = dual - (|dual_w| + moved)^2 / (2 lam) of the dual variables, or of a share of them where that is larger, less
   /// what rounding may have added to it (spec A.8, K.0b).
@@ -46,6 +52,9 @@ class Rounding {
   double unit_samples_;   ///< and over the examples
   double concentration_;  ///< sums with weights c theta are at most so many times sum c theta times the size below
   double offset_;         ///< the largest offset of a margin deficit
+  double steepest_;       ///< a bound of |(psi_m, psi_s)|
+  double sharpest_;       ///< and of their Hessian
+  double width_;          ///< root of the total variance
   Vector size_;           ///< root mean square of each feature, its error included
   Vector widest_;         ///< the largest deviation of each feature in full matrices; empty for other kinds
 };
@@ -76,13 +85,21 @@ class ExactDual {
   struct Side;
   const LocalObjective& problem_;
   Vector centre_;
-  Matrix column_, matrix_;
+  Matrix column_;
   Vector scratch_;
   std::vector<Side> sides_;  ///< of y = 1 and y = -1
 };
 
-/// J at a model with about twice the digits of doubles in w'x + b and w'S w, rounded once: one problem.
-double exact_value(const LocalObjective& problem, const LinearModel& model);
+/// A value of J, and how far it may be from the true one.
+struct ExactValue {
+  double value;
+  double error;
+};
+
+/// J at a model with about twice the digits of doubles in w'x + b and w'S w, rounded once: one problem. Full matrices
+/// are meant without the negative eigenvalues that rounding gives them: their bounds are those of the positive part.
+/// \param as_stored with them, to compare models.
+ExactValue exact_value(const LocalObjective& problem, const LinearModel& model, bool as_stored = false);
 
 /// Whether \ref exact_value takes no longer than a fit.
 bool exact_value_pays(const LocalObjective& objective);

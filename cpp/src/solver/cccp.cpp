@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -73,11 +72,15 @@ Matrix between_the_classes(const LocalObjective& problem) {
   return problem.dual_coef(zero, at, problem.moments().centre);
 }
 
-Result minimize_problem(const LocalObjective& problem, const LinearModel& start, const BatchSettings& settings) {
+/// One problem.
+Result run_rounds(const LocalObjective& problem, const Moments& /*about*/, const LinearModel& start,
+                  const BatchSettings& settings) {
   const double resolution = 0.01 * settings.tolerance;
   Result best;
   best.model = start;
   best.objective = Vector::Constant(1, infinity);
+  best.lower_bound = Vector::Zero(1);
+  best.suboptimality = best.objective;
   best.status = Status::max_iterations;
   Matrix touched = start.coef;
   if (!touched.isZero(0.0)) best.objective(0) = value_at(problem, start);
@@ -96,7 +99,7 @@ Result minimize_problem(const LocalObjective& problem, const LinearModel& start,
       best.model = std::move(round.model);
       best.objective(0) = value;
     }
-    if (settings.report) settings.report({best.epochs, best.objective(0), std::numeric_limits<double>::quiet_NaN()});
+    if (settings.report) settings.report({best.epochs, best.objective(0), infinity});
     if (value < (1.0 - resolution) * before) {
       touched = best.model.coef.isZero(0.0) ? between_the_classes(problem) : best.model.coef;
       continue;
@@ -129,10 +132,10 @@ Result minimize_by_rounds(const Objective& objective, const LinearModel& start, 
   result.model = start;
   result.objective = Vector::Zero(objective.n_problems());
   result.lower_bound = Vector::Zero(objective.n_problems());
-  result.suboptimality = Vector::Constant(objective.n_problems(), std::numeric_limits<double>::quiet_NaN());
+  result.suboptimality = Vector::Constant(objective.n_problems(), infinity);
   result.status = Status::stationary;
   for (Index k = 0; k < objective.n_problems(); ++k) {
-    const Result one = minimize_problem(local->only(k), start.only(k), settings);
+    const Result one = apply_once(run_rounds, local->only(k), start.only(k), settings, settings);
     result.model.coef.row(k) = one.model.coef.row(0);
     result.model.intercept(k) = one.model.intercept(0);
     result.objective(k) = one.objective(0);

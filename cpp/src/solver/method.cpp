@@ -11,11 +11,8 @@
 #include <utility>
 
 namespace halosvm {
-namespace {
 
-/// Allows for rounding, and where that would matter evaluates the model with more digits.
 void settle(const LocalObjective& objective, const Moments& about, const BatchSettings& settings, Result& result) {
-  constexpr double digits = 0x1p-49;
   const double small = 0.02 * std::max(settings.tolerance, 1e-9);
   const Rounding rounding(objective, about);
   const bool exact_pays = exact_value_pays(objective);
@@ -28,15 +25,22 @@ void settle(const LocalObjective& objective, const Moments& about, const BatchSe
     const Vector w = one.model.coef.row(0).transpose();
     const double noise =
         traits.kinked ? rounding.of_spreads(objective.only(k), one.model) : rounding.of_spreads(w, at.curvature(k));
-    const double steepness = std::min(traits.steepest, std::sqrt(at.square(k)));
-    error(k) = rounding.of_value(w, one.model.intercept(0), traits.kinked ? traits.steepest : steepness) + noise;
+    error(k) = rounding.of_value(w, one.model.intercept(0), traits.kinked ? infinity : at.square(k)) + noise;
     if (error(k) <= small * one.objective(0) || !exact_pays) continue;
-    result.objective(k) = exact_value(objective.only(k), one.model);
-    error(k) = digits * result.objective(k);
+    const ExactValue exact = exact_value(objective.only(k), one.model);
+    result.objective(k) = exact.value;
+    error(k) = exact.error;
   }
-  const bool zero = result.status == Status::zero_model;
+  const Status ended = result.status;
   judge(settings, error, result);
-  if (zero && result.status == Status::converged) result.status = Status::zero_model;
+  if (!traits.convex() || (ended == Status::zero_model && result.status == Status::converged)) result.status = ended;
+}
+
+namespace {
+
+bool is_small(const LocalObjective& objective) {
+  constexpr Index little = Index{1} << 14;  // numbers
+  return objective.n_samples() * objective.n_features() <= little;
 }
 
 /// The model of means seen from the centre as one of the means themselves. The intercept's rounding may cost more than
@@ -52,14 +56,14 @@ LinearModel rounded_well(const LocalObjective& objective, const Centred& centred
     const double enough = inside.objective(k) * (1.0 + 0.1 * tolerance);
     const double steepest = problem.loss()->traits().steepest;
     if (steepest * 0x1p-53 * std::abs(outside.intercept(k)) <= 0.1 * tolerance * inside.objective(k)) continue;
-    double best = exact_value(problem, outside.only(k));
+    double best = exact_value(problem, outside.only(k), true).value;
     for (int i = 1; i <= few && best > enough; ++i) {
       LinearModel other = inside.model.only(k);
       const double factor = 1.0 + (i % 2 == 0 ? i : -i) * step;
       other.coef *= factor;
       other.intercept *= factor;
       other = centred.out_of(other);
-      const double value = exact_value(problem, other);
+      const double value = exact_value(problem, other, true).value;
       if (!(value < best)) continue;
       best = value;
       outside.coef.row(k) = other.coef.row(0);
@@ -69,48 +73,45 @@ LinearModel rounded_well(const LocalObjective& objective, const Centred& centred
   return outside;
 }
 
-/// One run, certified as the caller's numbers have it.
-Result run(Search& method, const LocalObjective& objective, const Moments& about, const LinearModel& start, bool centre,
-           const BatchSettings& inner, const BatchSettings& settings) {
+}  // namespace
+
+Result apply_once(Search& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& inner,
+                  const BatchSettings& settings) {
+  // Each pass over data seen from their centre copies the means: nothing for little data.
+  constexpr double some = 4.0;
+  constexpr double much = 1000.0;
+  const Moments about = objective.moments();
+  const bool convex = objective.loss()->traits().convex();
   Result result;
-  if (centre) {
+  if (Centred::pays(objective, about, is_small(objective) ? some : much)) {
     const Centred centred(objective, about);
     result = method(centred.objective(), centred.about(), centred.into(start), inner);
-    take_zero_models(centred.objective(), inner, result);
+    if (convex) take_zero_models(centred.objective(), inner, result);
     result.model = rounded_well(objective, centred, result, settings.tolerance);
     const Status status = result.status;
     certify(objective, Vector(result.lower_bound), inner, result);
     result.status = status;
   } else {
     result = method(objective, about, start, inner);
-    take_zero_models(objective, inner, result);
+    if (convex) take_zero_models(objective, inner, result);
   }
   settle(objective, about, settings, result);
   return result;
 }
 
-}  // namespace
-
 Result apply(Search& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
-  // Each pass over data seen from their centre copies the means: nothing for little data.
-  constexpr Index little = Index{1} << 14;  // numbers
-  constexpr double some = 4.0;
-  constexpr double much = 1000.0;
   check_start(objective, start);
   require_convex(objective);
-  const Moments about = objective.moments();
-  const bool small = objective.n_samples() * objective.n_features() <= little;
-  const bool centre = Centred::pays(objective, about, small ? some : much);
   BatchSettings inner = settings;
   inner.tolerance *= 0.9;  // rounding takes the rest
-  Result result = run(method, objective, about, start, centre, inner, settings);
+  Result result = apply_once(method, objective, start, inner, settings);
   // Complementarity stops at a share of the tolerance: a smaller one may be what the bound needs.
   for (int i = 0; i < 3 && result.status == Status::stalled; ++i) {
-    if (!small && result.suboptimality.maxCoeff() > 3.0 * settings.tolerance) break;
+    if (!is_small(objective) && result.suboptimality.maxCoeff() > 3.0 * settings.tolerance) break;
     inner.tolerance *= 0.1;
     inner.max_iterations = settings.max_iterations - result.steps;
     if (inner.max_iterations <= 0) break;
-    Result closer = run(method, objective, about, result.model, centre, inner, settings);
+    Result closer = apply_once(method, objective, result.model, inner, settings);
     closer.steps += result.steps;
     closer.epochs += result.epochs;
     result.steps = closer.steps;
@@ -153,9 +154,9 @@ Result minimize_by_evaluations(const Objective& objective, const LinearModel& st
   objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
   Vector error(objective.n_problems());
   for (Index k = 0; k < objective.n_problems(); ++k) {
-    const double steepness = std::min(objective.loss()->traits().steepest, std::sqrt(at.square(k)));
+    const double square = objective.loss()->traits().kinked ? infinity : at.square(k);
     const Vector w = result.model.coef.row(k).transpose();
-    error(k) = rounding.of_value(w, result.model.intercept(k), steepness) + rounding.of_spreads(w, at.curvature(k));
+    error(k) = rounding.of_value(w, result.model.intercept(k), square) + rounding.of_spreads(w, at.curvature(k));
   }
   judge(settings, error, result);
   return result;

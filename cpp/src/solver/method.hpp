@@ -29,9 +29,17 @@ bool supports_interior_point(const LocalObjective& objective);
 /// Whether all examples are certain, and the loss is one that steps in single dual variables know.
 bool supports_dual_coordinate(const LocalObjective& objective);
 
-/// Runs a method on the problem, or on the same problem seen from its centre, looks for minima at w = 0, and certifies
-/// the result as the caller's numbers have it.
+/// Runs a method on the problem, or on the same problem seen from its centre, looks for minima at w = 0 if the loss is
+/// convex, and certifies the result as the caller's numbers have it. \param inner what the method is to reach.
+Result apply_once(Search& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& inner,
+                  const BatchSettings& settings);
+
+/// The same for convex losses, again with a smaller tolerance where rounding took what there was.
 Result apply(Search& method, const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings);
+
+/// Judges a result with all that rounding may do to J of its model, which where that would matter is evaluated with
+/// more digits.
+void settle(const LocalObjective& objective, const Moments& about, const BatchSettings& settings, Result& result);
 
 /// L-BFGS for an objective of which only evaluations are known, certified with all rounding in mind.
 Result minimize_by_evaluations(const Objective& objective, const LinearModel& start, const BatchSettings& settings);

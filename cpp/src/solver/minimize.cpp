@@ -105,7 +105,7 @@ void certify(const Objective& objective, const Vector& lower, const BatchSetting
   result.objective = at.value;
   if (const LocalObjective* local = objective.local(); local != nullptr && exact_value_is_due(*local)) {
     for (Index k = 0; k < objective.n_problems(); ++k) {
-      result.objective(k) = exact_value(local->only(k), result.model.only(k));
+      result.objective(k) = exact_value(local->only(k), result.model.only(k), true).value;
     }
   }
   result.lower_bound = lower;

@@ -23,8 +23,8 @@ _recorder: ContextVar[Listener | None] = ContextVar("recorder", default=None)
 class Report(NamedTuple):
     """How far a fit was: of several problems the largest objective and the largest bound.
 
-    `suboptimality` is the certified bound of (J - J*) / J*, NaN where none is known, and `seconds`
-    the time since the recording began.
+    `suboptimality` is the certified bound of (J - J*) / J*, infinite where none is known, and
+    `seconds` the time since the recording began.
     """
 
     iteration: int
@@ -55,5 +55,5 @@ def recorded() -> Iterator[list[Report]]:
 
 
 def _print_line(iteration: int, objective: float, suboptimality: float) -> None:
-    known = "" if np.isnan(suboptimality) else f"   certified suboptimality {suboptimality:.1e}"
+    known = "" if np.isinf(suboptimality) else f"   certified suboptimality {suboptimality:.1e}"
     print(f"iteration {iteration:>7}   objective {objective:.8e}{known}", flush=True)

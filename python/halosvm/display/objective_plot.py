@@ -45,7 +45,7 @@ class ObjectivePlot:
     objective : ndarray of shape (n_reports,)
         Value of the objective.
     suboptimality : ndarray of shape (n_reports,)
-        Certified bound of (J - J*) / J*; infinite or NaN where none is known.
+        Certified bound of (J - J*) / J*; infinite where none is known.
     tol : float, optional
         What the fit was to reach.
     name : str, optional

@@ -378,7 +378,7 @@ def _complaint(result: Result, tol: float) -> str:
     largest = np.max(result.suboptimality)
     gap = f"{largest:.2g}, above tol = {tol:g}"
     if result.status is Status.STALLED:
-        at = "" if np.isnan(largest) else f" at a certified suboptimality of {gap}"
+        at = "" if np.isinf(largest) else f" at a certified suboptimality of {gap}"
         return (
             f"the search stalled after {result.n_iter} iterations{at}: rounding leaves no more "
             "digits, or the solver no longer gets ahead, so more iterations will not help; centre "
@@ -386,7 +386,7 @@ def _complaint(result: Result, tol: float) -> str:
             "another solver, or raise tol"
         )
     if result.status is Status.MAX_ITERATIONS:
-        so_far = "search goes on" if np.isnan(largest) else f"certified suboptimality is {gap}"
+        so_far = "search goes on" if np.isinf(largest) else f"certified suboptimality is {gap}"
         return (
             f"after {result.n_iter} iterations the {so_far}; increase max_iter or tol, or "
             "standardise the features"

@@ -110,7 +110,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         "best_case". "auto", the default, starts with the one that suits the data and goes over to
         another when it is slow; few low-rank factors of many features it solves in their span.
         "sgd" is stochastic gradient descent with averaging, which seldom certifies a `tol` below
-        1e-3; "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
+        1e-4; "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
         regulariser.
     tol : float, default=1e-6
         Stop when the certified suboptimality (J - J*) / J* is below.
@@ -149,9 +149,11 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     n_iter_ : int
         Iterations; passes over the data but for "interior_point".
     objective_ : float or ndarray of shape (n_classes,)
-        lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1.
+        lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1. Covariances that
+        are whole matrices count without the negative eigenvalues that rounding gives them.
     suboptimality_ : float or ndarray of shape (n_classes,)
-        Certified upper bound of (J - J*) / J*; infinite when nothing is known.
+        Certified upper bound of (J - J*) / J*, the rounding of the model included; infinite when
+        nothing is known, as for "best_case".
     status_ : str
         How the fit ended, in one sentence.
     n_features_in_ : int

@@ -170,6 +170,24 @@ TEST_CASE("an origin moves the columns that are stored in half of the rows or mo
   CHECK(means->origin() == Vector::Unit(7, 1));
 }
 
+TEST_CASE("an origin is one more where means are seen from one already") {
+  const Twins<double, std::int32_t> twins(200, 7);
+  const halosvm::DenseMeans dense({twins.dense.data(), 200, 7});
+  const halosvm::SparseMeans sparse(twins.view());
+  const Vector heeded = Vector::Unit(7, 1);
+  for (const halosvm::Means* means :
+       {static_cast<const halosvm::Means*>(&dense), static_cast<const halosvm::Means*>(&sparse)}) {
+    const auto once = means->seen_from(Vector::Constant(7, 0.5));
+    const auto twice = once->seen_from(Vector::Constant(7, -2.0));
+    const Vector share = means->sparse() ? heeded : Vector::Ones(7);
+    CHECK(twice->origin() == -1.5 * share);
+    CHECK(twice->origin_from(*once) == -2.0 * share);
+    CHECK(twice->origin_from(*means) == -1.5 * share);
+    Matrix block(200, 7);
+    CHECK(distance(twice->block({0, 200}, block.data()), seen_from(twins.dense, -1.5 * share)) < 1e-15);
+  }
+}
+
 TEST_CASE("scores of a column far from 0 keep their digits when seen from an origin") {
   const Twins<double, std::int32_t> twins(50, 7, 0x1p40);
   const auto means = halosvm::SparseMeans(twins.view()).seen_from(Vector::Constant(7, 0x1p40));

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <vector>
+
 using halosvm::Index;
 using halosvm::Matrix;
 using halosvm::Vector;
@@ -58,4 +61,33 @@ TEST_CASE("the largest deviations are those of all parts of the data") {
   for (const Matrix& S : batch.dense) widest = widest.cwiseMax(S.diagonal().cwiseSqrt());
   const Problem problem(batch, 1, 53);
   for (const int threads : {1, 4}) CHECK((problem.objective(threads).moments().widest - widest).norm() < 1e-14);
+}
+
+TEST_CASE("moments of means that are seen from an origin are those of the means less it, however they are stored") {
+  Problem problem(oracle::BatchMaker<double>(300, 3, 113).diagonal(false), 1, 54);
+  problem.X.array() += 1000.0;
+  std::vector<std::int32_t> columns;
+  std::vector<std::int32_t> offsets = {0};
+  for (Index i = 0; i < problem.n(); ++i) {
+    for (const std::int32_t j : {0, 1, 2}) columns.push_back(j);
+    offsets.push_back(static_cast<std::int32_t>(columns.size()));
+  }
+  const halosvm::SparseMeans sparse({problem.X.data(), columns.data(), offsets.data(), problem.n(), 3});
+  const halosvm::DenseMeans dense({problem.X.data(), problem.n(), 3});
+  const Vector origin = Vector::LinSpaced(3, 999.0, 1003.0);
+  for (const bool fit_intercept : {true, false}) {
+    problem.fit_intercept = fit_intercept;
+    Problem near = problem;
+    near.X.rowwise() -= origin.transpose();
+    const halosvm::Moments expected = near.objective().moments();
+    for (const halosvm::Means* means :
+         {static_cast<const halosvm::Means*>(&sparse), static_cast<const halosvm::Means*>(&dense)}) {
+      CAPTURE(means->sparse());
+      const auto seen = means->seen_from(origin);
+      const halosvm::Moments got = problem.objective().on({seen, problem.batch.covariances}).moments();
+      CHECK((got.mean - expected.mean).norm() < 1e-12);
+      CHECK((got.centre - expected.centre).norm() < 1e-12);
+      CHECK((got.variance - expected.variance).norm() < 1e-12 * expected.variance.norm());
+    }
+  }
 }

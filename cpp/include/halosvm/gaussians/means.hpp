@@ -82,10 +82,13 @@ class Means {
   /// Asks the processor to bring a row into its cache.
   virtual void prefetch(Index row) const = 0;
 
-  /// The same means less an origin: \p origin, but for 0 where a column is sparse, which no origin would serve.
+  /// These means, wherever they are seen from, less an origin: \p origin, but for 0 where a column is sparse, which no
+  /// origin would serve, and for rounding; see \ref origin_from.
   virtual std::shared_ptr<const Means> seen_from(const Vector& origin) const = 0;
-  /// The origin, or an empty vector for 0.
+  /// What is subtracted from the stored numbers, or an empty vector for 0.
   virtual const Vector& origin() const = 0;
+  /// What is subtracted here and not in \p other, from which \ref seen_from made these.
+  Vector origin_from(const Means& other) const;
 
   /// Throws unless all numbers are finite and at most 1e150 in size.
   virtual void check(const std::string& argument, const Execution& execution) const = 0;

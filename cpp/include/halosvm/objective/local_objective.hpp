@@ -95,13 +95,10 @@ class LocalObjective final : public Objective {
   /// examples it is the middle. \param guess where to start the search, n_problems. Defined in intercept.cpp.
   Vector exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess) const;
 
-  /// The dual bound D <= J* for each problem, from the value and gradient \p at of this objective, or of a \ref
-  /// smoothed one, at (W, its exact intercept), with theta = psi_m and phi = psi_s (spec A.8, K.0b):
+  /// The best dual bound D <= J* at W of theta = psi_m and phi = psi_s (spec A.8, K.0b),
   ///     D = sum_i c_i [psi_i + theta_i (offset_i - m_i) - phi_i s_i] - |lam w - grad_w J|^2 / (2 lam),
-  /// with the gradient for means seen from \p centre: what is left of dJ/db then does no harm far from the origin.
-  Vector dual_bound(const ConstMatrixRef& W, const Evaluation& at, const ConstVectorRef& centre) const;
-
-  /// The best dual bound at W; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
+  /// at the exact intercept, with the heavier side scaled down by what is left of dJ/db, and less what rounding may
+  /// have added; where the loss has kinks, of the spread floors 0.1, 0.01, 0.001 and 0.0001 (spec A.7).
   /// \param b where the searches for the exact intercept start.
   Vector lower_bound(const ConstMatrixRef& W, const ConstVectorRef& b) const;
 

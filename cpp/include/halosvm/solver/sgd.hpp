@@ -33,8 +33,10 @@ struct SgdSettings {
   bool proximal = false;                        ///< the regulariser's part of a step is its minimum: w / (1 + eta lam)
 };
 
-/// Minimises the objective from \p start. Certificates are computed after 1, 2, 4, 8, ... passes. One seed gives one
-/// result, whatever the number of threads; problems run on different threads.
+/// Minimises the objective from \p start. Certificates are computed after 1, 2, 4, 8, ... passes, with the bound of the
+/// model's own dual variables or, where that is much looser than the model is good, one that a batch method finds in up
+/// to half as many passes. One seed gives one result, whatever the number of threads; problems run on different
+/// threads.
 /// \throws std::invalid_argument for settings or a start that make no sense, Stopped when the caller stops the run.
 Result minimize(const LocalObjective& objective, const LinearModel& start, const SgdSettings& settings);
 

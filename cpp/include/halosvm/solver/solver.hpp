@@ -33,7 +33,7 @@ const char* message(Status status);
 struct Progress {
   Index epochs;          ///< iterations so far
   double objective;      ///< largest J over the problems
-  double suboptimality;  ///< largest certified (J - J*) / J* over the problems
+  double suboptimality;  ///< largest certified (J - J*) / J* over the problems; infinite when nothing is known
 };
 
 /// How to search, where all examples are read in each iteration.
@@ -80,7 +80,7 @@ struct Result {
   Vector objective;      ///< J for each problem
   Vector lower_bound;    ///< a number that J of the problem never falls below
   Vector suboptimality;  ///< certified upper bound on (J - J*) / J* for each problem; infinite when nothing is known,
-                         ///< NaN for a loss that is not convex
+                         ///< as for a loss that is not convex
   Index steps = 0;       ///< steps taken for the problem that took most
   Index epochs = 0;      ///< the same in passes over the data, rounded up
   Status status = Status::stalled;  ///< how the run ended

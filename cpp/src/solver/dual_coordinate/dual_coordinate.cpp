@@ -21,7 +21,6 @@ class Run {
         settings_(settings),
         rounding_(problem_, about),
         centre_(about.centre),
-        width_(std::sqrt(about.variance.sum())),
         walk_(problem_, squares, settings.max_iterations),
         target_(2.0 * settings.tolerance),
         v_(squares.size()) {
@@ -75,34 +74,28 @@ class Run {
   /// The dual bound of v, and its w (spec A.8).
   double bound() {
     const double lam = problem_.regularisation();
-    DualSums sums{0.0, 0.0, 0.0, 0.0};
-    double positive = 0.0;
-    double negative = 0.0;
-    double dual_positive = 0.0;
+    Evaluation at(1, problem_.n_features());
+    double excess = 0.0;
     for (const Index row : walk_.rows()) {
       const double v = v_(row);
       if (v == 0.0) continue;
       const double curved = 0.5 * walk_.bend(row) * v * v;
       const double part = problem_.offset(row) * v - curved;
-      const bool above = problem_.sign(row, 0) > 0.0;
-      sums.value += lam * part;
-      sums.size += lam * (std::abs(problem_.offset(row)) * v + curved);
-      sums.square += lam * v * (lam * v / problem_.weight(row));
-      (above ? positive : negative) += v;
-      if (above) dual_positive += lam * part;
+      const double y = problem_.sign(row, 0);
+      at.dual(0) += lam * part;
+      at.dual_size(0) += lam * (std::abs(problem_.offset(row)) * v + curved);
+      at.square(0) += lam * v * (lam * v / problem_.weight(row));
+      at.slope(0) += lam * v;
+      excess += y * v;
+      if (y > 0.0) at.dual_positive(0) += lam * part;
     }
-    sums.slope = lam * (positive + negative);
     w_ = weighted_sum();
-    double moved = 0.0;
     Vector dual_w = lam * w_;
     if (problem_.fit_intercept()) {
-      dual_w -= lam * (positive - negative) * centre_;
-      const double excess = std::abs(positive - negative);
-      const double share = excess > 0.0 ? excess / std::max(positive, negative) : 0.0;
-      sums.value -= share * (positive > negative ? dual_positive : sums.value - dual_positive);
-      moved = share * std::sqrt(sums.square) * width_;
+      at.intercept(0) = -lam * excess;
+      dual_w += at.intercept(0) * centre_;
     }
-    return rounding_.bound(sums, dual_w, moved);
+    return rounding_.bound(at, 0, w_, dual_w);
   }
 
   /// sum v y x, one task for each chunk of rows.
@@ -138,7 +131,6 @@ class Run {
   BatchSettings settings_;
   Rounding rounding_;
   Vector centre_;
-  double width_;
   CoordinateWalk walk_;
   double target_;     ///< estimate with which a certificate is due
   double due_ = 4.0;  ///< passes likewise

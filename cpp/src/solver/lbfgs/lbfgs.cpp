@@ -249,22 +249,10 @@ class Lbfgs {
     if (some_ && any(&Lbfgs::nearly_certified)) balance_bounds();
   }
 
-  /// The dual bound with the affine minorants of the heavier side scaled down, so that sum c theta y = 0 as it must:
-  /// what scales there, sum c (theta (x - centre) - phi z) with |z|^2 <= tr S, is at most sqrt(sum c (theta^2 + phi^2))
-  /// times the root of the total variance (spec K.0b).
   void note_bounds(const Evaluation& at, const Matrix& dual_w) {
-    const double width = std::sqrt(variance_.head(d_).sum());
     for (Index k = 0; k < n_problems_; ++k) {
-      const double excess = objective_.fit_intercept() ? std::abs(at.intercept(k)) : 0.0;
-      const double heavier = 0.5 * (at.slope(k) + excess);
-      const double share = excess > 0.0 ? excess / heavier : 0.0;
-      const double positive = at.dual_positive(k);
-      const double dual = at.intercept(k) < 0.0 ? positive : at.dual(k) - positive;
-      DualSums sums = dual_sums(at, k);
-      sums.value -= share * dual;
-      const double moved = share * std::sqrt(sums.square) * width;
-      lower_(k) = std::max(lower_(k), rounding_.bound(sums, dual_w.row(k).transpose(), moved) -
-                                          rounding_.of_spreads(model_.coef.row(k).transpose(), at.curvature(k)));
+      const double bound = rounding_.bound(at, k, model_.coef.row(k).transpose(), dual_w.row(k).transpose());
+      lower_(k) = std::max(lower_(k), bound);
     }
   }
 
@@ -304,10 +292,9 @@ class Lbfgs {
   }
 
   /// From the gradient; a bound on J* only where the slope in b vanishes.
-  double bound(Index k) const { return rounding_.bound(dual_sums(gradient_, k), dual_w_.row(k).transpose()); }
-
-  static DualSums dual_sums(const Evaluation& at, Index k) {
-    return {at.dual(k), at.dual_size(k), at.slope(k), at.square(k)};
+  double bound(Index k) const {
+    const Evaluation& at = gradient_;
+    return rounding_.bound({at.dual(k), at.dual_size(k), at.slope(k), at.square(k)}, dual_w_.row(k).transpose());
   }
 
   /// Certified suboptimality of one problem, and of the worst.
