@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "halosvm/objective/exact_values.hpp"
 #include "objective.hpp"
 
 namespace halosvm::bindings {
@@ -58,6 +59,20 @@ void bind_objective(py::module_& module) {
             return py::make_tuple(out.coef, out.intercept);
           },
           py::arg("W"), py::arg("b"), py::arg("V"), py::arg("v0"))
+      .def(
+          "exact_values",
+          [](const PyObjective& self, const Matrix& W, const Matrix& b, double margin, double unit) {
+            check_shapes(self.objective, W, b.rows());
+            Matrix values(b.rows(), b.cols());
+            const py::gil_scoped_release release;
+            for (Index k = 0; k < W.rows(); ++k) {
+              values.row(k) = exact_values(self.objective.only(k), W.row(k).transpose(), b.row(k).transpose(),
+                                           {margin, unit})
+                                  .transpose();
+            }
+            return values;
+          },
+          py::arg("W"), py::arg("b"), py::arg("margin") = 0.0, py::arg("unit") = 1.0)
       .def(
           "lower_bound",
           [](const PyObjective& self, const Matrix& W, const Vector& b) {

@@ -256,35 +256,43 @@ double ExactDual::bound() const {
                      square * (1.0 + digits));
 }
 
-double exact_value(const LocalObjective& problem, const LinearModel& model) {
+Vector exact_values(const LocalObjective& problem, const ConstVectorRef& w, const ConstVectorRef& b,
+                    const TargetScale& scale) {
   const Index d = problem.n_features();
   const Chunks chunks(problem.n_samples(), 64);
-  std::vector<double> sums(static_cast<std::size_t>(chunks.count()), 0.0);
+  Matrix sums = Matrix::Zero(chunks.count(), b.size());
   const Loss& loss = *problem.loss();
+  const Matrix in_units = w.transpose() / scale.unit;
   run_tasks(chunks.count(), problem.execution(), [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {
     ExactSpread spread(problem);
     Vector scratch(d);
     for (Index i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
       checkpoint();
       const Rows row = problem.rows(i, 1);
+      const double sign = problem.sign(row[0], 0);
       const auto x = problem.data().means().block(row, scratch.data()).row(0);
-      DoubleDouble f(model.intercept(0));
-      for (Index j = 0; j < d; ++j) f.add_product(x(j), model.coef(0, j));
-      DoubleDouble deficit(problem.offset(row[0]));
-      deficit.add_product(-problem.sign(row[0], 0), f);
-      const double m = deficit.value();
+      DoubleDouble without_b(problem.offset(row[0]));
+      without_b.add(scale.margin);
+      for (Index j = 0; j < d; ++j) without_b.add_product(-sign * x(j), w(j));
       const double s =
-          problem.all_certain() ? 0.0 : std::hypot(spread(row, model.coef), std::sqrt(problem.variance(row[0])));
-      double value = 0.0;
-      double slope_m = 0.0;
-      double slope_s2 = 0.0;
-      loss.first(1, &m, &s, &value, &slope_m, &slope_s2);
-      sums[static_cast<std::size_t>(chunk)] += problem.weight(row[0]) * value;
+          problem.all_certain() ? 0.0 : std::hypot(spread(row, in_units), std::sqrt(problem.variance(row[0])));
+      for (Index k = 0; k < b.size(); ++k) {
+        DoubleDouble deficit = without_b;
+        deficit.add(-sign * b(k));
+        const double m = deficit.value() / scale.unit;
+        double value = 0.0;
+        double slope_m = 0.0;
+        double slope_s2 = 0.0;
+        loss.first(1, &m, &s, &value, &slope_m, &slope_s2);
+        sums(chunk, k) += problem.weight(row[0]) * value;
+      }
     }
   });
-  double total = 0.5 * problem.regularisation() * model.coef.squaredNorm();
-  for (const double sum : sums) total += sum;
-  return total;
+  return sums.colwise().sum().transpose().array() + 0.5 * problem.regularisation() * in_units.squaredNorm();
+}
+
+double exact_value(const LocalObjective& problem, const LinearModel& model) {
+  return exact_values(problem, model.coef.row(0).transpose(), model.intercept)(0);
 }
 
 bool ExactDual::pays(const LocalObjective& objective) {

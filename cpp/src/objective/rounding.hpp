@@ -4,6 +4,7 @@
 #pragma once
 
 #include "halosvm/model/linear_model.hpp"
+#include "halosvm/objective/exact_values.hpp"
 #include "halosvm/objective/local_objective.hpp"
 
 #include <vector>
@@ -81,7 +82,7 @@ class ExactDual {
   std::vector<Side> sides_;  ///< of y = 1 and y = -1
 };
 
-/// J at a model with about twice the digits of doubles in w'x + b and w'S w, rounded once: one problem.
+/// \ref exact_values of one model.
 double exact_value(const LocalObjective& problem, const LinearModel& model);
 
 /// Whether \ref exact_value takes no longer than a fit.

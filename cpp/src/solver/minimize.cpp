@@ -27,7 +27,7 @@ Words words(Status status) {
     case Status::converged:
       return {"converged", "the certified suboptimality is within the tolerance"};
     case Status::zero_model:
-      return {"zero_model", "the objective is least at w = 0, where only the larger class is predicted"};
+      return {"zero_model", "the objective is least at w = 0, where all examples have the same score"};
     case Status::stationary:
       return {"stationary",
               "a point where no step of the search leads down; the loss is not convex, so no bound is known"};

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from halosvm._core import Part
     from halosvm.gaussians.gaussians import Gaussians
-    from halosvm.linear.residuals import Halves
 
     Array = NDArray[np.float64]
 
@@ -173,8 +172,8 @@ def fit_linear(
     n_problems = 1 if len(classes) == 2 else len(classes)
     lam = _lambda_of(settings.C, len(data), weights)
     objective = make_objective(data, codes, n_problems, weights, lam, settings)
-    result = _minimize(objective, n_problems, data.shape[1], settings, start, restarts)
-    _complain(result, settings.tol, _least_at_zero(result, classes))
+    result = minimize(objective, n_problems, data.shape[1], settings, start, restarts)
+    complain(result, settings.tol, _least_at_zero(result, classes))
     return result
 
 
@@ -198,28 +197,6 @@ def hessian_product(
         return by_w[0], float(by_b[0])
 
     return product
-
-
-def fit_residuals(
-    data: Gaussians, halves: Halves, settings: Settings, start: tuple[Array, Array] | None = None
-) -> Result:
-    """Fit one linear model to values; everything is as in `fit_linear`.
-
-    The examples are there twice, once for each half: that of sign 1 and that of sign -1.
-    """
-    n = len(data)
-    twice = data[np.tile(np.arange(n), 2)]
-    codes = np.repeat(np.array([1, 0], dtype=np.int16), n)
-    weights = np.concatenate(halves.weights)
-    variances = None if halves.variances is None else np.tile(halves.variances, 2)
-    lam = _lambda_of(settings.C, 2 * n, weights)
-    offsets = np.concatenate([halves.high, -halves.low])
-    objective = make_objective(
-        twice, codes, 1, weights, lam, settings, offsets=offsets, variances=variances
-    )
-    result = _minimize(objective, 1, data.shape[1], settings, start)
-    _complain(result, settings.tol, "")
-    return result
 
 
 def make_objective(
@@ -288,12 +265,12 @@ def fit_sum(
         at_origin=at_origin,
         many_kinks=many_kinks,
     )
-    result = _minimize(objective, n_problems, n_features, settings, start)
-    _complain(result, settings.tol, "" if classes is None else _least_at_zero(result, classes))
+    result = minimize(objective, n_problems, n_features, settings, start)
+    complain(result, settings.tol, "" if classes is None else _least_at_zero(result, classes))
     return result
 
 
-def _minimize(
+def minimize(
     objective: _core.Objective | _core.SummedObjective,
     n_problems: int,
     n_features: int,
@@ -301,6 +278,7 @@ def _minimize(
     start: tuple[Array, Array] | None,
     restarts: Iterable[Array] = (),
 ) -> Result:
+    """Return what the solver finds from a start and from other coefficients, without complaint."""
     coef, intercept = np.zeros((n_problems, n_features)), np.zeros(n_problems)
     if start is not None and start[0].shape == coef.shape:
         coef, intercept = start[0], start[1] if settings.fit_intercept else intercept
@@ -315,7 +293,8 @@ def _minimize(
     return result
 
 
-def _complain(result: Result, tol: float, at_zero: str) -> None:
+def complain(result: Result, tol: float, at_zero: str = "") -> None:
+    """Warn of a tolerance that is not certified, or of what a minimum at w = 0 means."""
     complaint = _complaint(result, tol) or at_zero
     if complaint:
         warn_user(complaint)

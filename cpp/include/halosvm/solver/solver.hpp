@@ -15,7 +15,7 @@ namespace halosvm {
 /// How a run ended.
 enum class Status : std::uint8_t {
   converged,       ///< The certified suboptimality of every problem is within the tolerance.
-  zero_model,      ///< Converged, and some objective is least at w = 0: it knows only the larger class (spec A.6).
+  zero_model,      ///< Converged, and some objective is least at w = 0: all scores are alike (spec A.6).
   stationary,      ///< The loss is not convex, and no step of the search leads down; no bound is known.
   max_iterations,  ///< The allowed number of iterations ended first.
   stalled          ///< Rounding, or a method that no longer got ahead, ended the search first.

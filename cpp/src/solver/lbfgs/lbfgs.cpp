@@ -311,7 +311,10 @@ class Lbfgs {
   }
 
   /// Certified suboptimality of one problem, and of the worst.
-  double gap(Index k) const { return lower_(k) > 0.0 ? (best_value_(k) - lower_(k)) / lower_(k) : infinity; }
+  double gap(Index k) const {
+    if (best_value_(k) == 0.0) return 0.0;  // the least there is
+    return lower_(k) > 0.0 ? (best_value_(k) - lower_(k)) / lower_(k) : infinity;
+  }
   double worst_gap() const {
     double worst = 0.0;
     for (Index k = 0; k < n_problems_; ++k) worst = std::max(worst, gap(k));
@@ -384,6 +387,7 @@ class Lbfgs {
   /// tells nothing about the classes: some steps are spent on doing better.
   bool at_rest(Index k) const {
     const bool certified = gap(k) <= settings_.tolerance;
+    if (best_value_(k) == 0.0) return true;
     return (certified && (best_value_(k) < at_zero_(k) || pass_ >= few_passes)) || vanishing(k);
   }
 
