@@ -1,7 +1,9 @@
 #include "bindings.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "halosvm/objective/exact_values.hpp"
 #include "objective.hpp"
@@ -13,7 +15,7 @@ PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16
                            Index n_problems, const std::optional<Doubles>& sample_weight, double lam,
                            const std::string& loss, bool fit_intercept, int n_threads, bool is_part,
                            const std::optional<Doubles>& offsets, const std::optional<Doubles>& variances,
-                           double norm) {
+                           double norm, const std::optional<Vector>& centre) {
   require_ndim(labels, "labels", 1);
   check::same_size("labels", labels.shape(0), "X", data.view.n_samples(), "rows");
   std::vector<py::object> owners = data.owners;
@@ -29,10 +31,19 @@ PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16
   Targets targets{labels.data(), n_problems};
   targets.offsets = one_for_each_row(offsets, "offsets");
   targets.variances = one_for_each_row(variances, "variances");
-  const Gaussians view(data.view.shared_means(), in_norm(data.view.shared_covariances(), norm));
+  std::shared_ptr<const Means> means = data.view.shared_means();
+  Vector rest;
+  if (centre) {
+    check::same_size("centre", centre->size(), "X", means->cols(), "columns");
+    means = means->seen_from(*centre);
+    rest = *centre;
+    if (means->origin().size() > 0) rest -= means->origin();
+    if (rest.isZero(0.0)) rest.resize(0);
+  }
+  const Gaussians view(std::move(means), in_norm(data.view.shared_covariances(), norm));
   return {LocalObjective(view, targets, weights, lam, make_loss(loss), fit_intercept, interruptible(n_threads),
                          is_part ? Classes::some : Classes::all),
-          std::move(owners)};
+          std::move(owners), std::move(rest)};
 }
 
 }  // namespace
@@ -45,7 +56,8 @@ void bind_objective(py::module_& module) {
       .def(py::init(&make_objective), py::arg("data"), py::arg("labels"), py::arg("n_problems"),
            py::arg("sample_weight"), py::arg("lam"), py::arg("loss") = "expected_hinge",
            py::arg("fit_intercept") = true, py::arg("n_threads") = 0, py::kw_only(), py::arg("is_part") = false,
-           py::arg("offsets") = py::none(), py::arg("variances") = py::none(), py::arg("norm") = 2.0)
+           py::arg("offsets") = py::none(), py::arg("variances") = py::none(), py::arg("norm") = 2.0,
+           py::arg("centre") = py::none())
       .def(
           "hessian_vector",
           [](const PyObjective& self, const Matrix& W, const Vector& b, const Matrix& V, const Vector& v0) {

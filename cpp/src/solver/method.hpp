@@ -18,6 +18,9 @@ Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, 
                          const BatchSettings& settings, Index enough);
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings);
+/// The same from models with known objectives, with a floor of the spreads, for better bounds.
+Result run_lbfgs_for_a_proof(const Objective& objective, const Moments& about, const Result& known,
+                             const BatchSettings& settings, double floor);
 Search run_interior_point;
 Search run_dual_coordinate;
 /// L-BFGS or interior points, as suits the objective, in the span of the data where that pays.

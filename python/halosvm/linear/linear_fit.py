@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halosvm._core import Part
     from halosvm.gaussians.gaussians import Gaussians
 
     Array = NDArray[np.float64]
@@ -173,7 +172,7 @@ def fit_linear(
     lam = _lambda_of(settings.C, len(data), weights)
     objective = make_objective(data, codes, n_problems, weights, lam, settings)
     result = minimize(objective, n_problems, data.shape[1], settings, start, restarts)
-    complain(result, settings.tol, _least_at_zero(result, classes))
+    complain(result, settings.tol, least_at_zero(result, classes))
     return result
 
 
@@ -210,8 +209,12 @@ def make_objective(
     variances: Array | None = None,
     *,
     is_part: bool = False,
+    centre: Array | None = None,
 ) -> _core.Objective:
-    """Return the objective of examples, or of a part of them, where a class may be missing."""
+    """Return the objective of examples, or of a part of them, where a class may be missing.
+
+    Intercepts are those for means that are seen from the centre, if there is one.
+    """
     return _core.Objective(
         data.core_view(),
         codes,
@@ -225,49 +228,8 @@ def make_objective(
         offsets=offsets,
         variances=variances,
         norm=float(settings.norm),
+        centre=centre,
     )
-
-
-def fit_sum(
-    whole: Part,
-    n_problems: int,
-    n_features: int,
-    lam: float,
-    settings: Settings,
-    start: tuple[Array, Array] | None,
-    classes: NDArray[Any] | None = None,
-    *,
-    many_kinks: bool = False,
-) -> Result:
-    """Fit linear models to examples that are elsewhere; everything is as in `fit_linear`.
-
-    Parameters
-    ----------
-    whole : callable
-        Value and gradient of all examples, (W, b, floor) -> Evaluation, with their `moments()`.
-    classes : ndarray of shape (n_classes,), optional
-        The labels; without, targets are values.
-    many_kinks : bool, default=False
-        Whether a tenth of the examples or more are certain, so that J has kinks all over.
-    """
-    at_origin = None
-    if classes is None:
-        zero = whole(np.zeros((1, n_features)), np.zeros(1), 0.0)
-        at_origin = float(zero.value[0])
-    objective = _core.SummedObjective(
-        [whole],
-        weights=[1.0],
-        n_problems=n_problems,
-        n_features=n_features,
-        lam=lam,
-        loss=settings.loss,
-        fit_intercept=settings.fit_intercept,
-        at_origin=at_origin,
-        many_kinks=many_kinks,
-    )
-    result = minimize(objective, n_problems, n_features, settings, start)
-    complain(result, settings.tol, "" if classes is None else _least_at_zero(result, classes))
-    return result
 
 
 def minimize(
@@ -373,7 +335,7 @@ def _complaint(result: Result, tol: float) -> str:
     return ""
 
 
-def _least_at_zero(result: Result, classes: NDArray[Any]) -> str:
+def least_at_zero(result: Result, classes: NDArray[Any]) -> str:
     """Say what a minimum at w = 0 means to a classifier."""
     zero = ~result.coef.any(axis=1)
     if result.status not in (Status.ZERO_MODEL, Status.STATIONARY) or not zero.any():

@@ -42,6 +42,11 @@ class View:
     shift: float = 0.0
     unit: float = 1.0
 
+    @property
+    def moves(self) -> bool:
+        """Whether anything looks different from there."""
+        return bool(self.centre.any()) or self.shift != 0.0 or self.unit != 1.0
+
     def into(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Return models of the caller as the solver sees them."""
         seen = _core.move_intercepts(coef, intercept, self.centre)

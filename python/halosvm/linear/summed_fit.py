@@ -18,19 +18,23 @@ from halosvm.checks.targets import class_factors, codes_among, encode_labels
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.linear.linear_fit import (
     Settings,
-    fit_sum,
+    complain,
     lambda_of,
+    least_at_zero,
     make_objective,
+    minimize,
 )
+from halosvm.linear.residuals import free_model
+from halosvm.linear.returned import View, as_returned
 from halosvm.linear.sums import Reader, Rows, Summary, summarise, survey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from halosvm.linear.linear_fit import Result
-    from halosvm.linear.residuals import Halves
+    from halosvm.linear.residuals import HalvesOf
     from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
@@ -49,6 +53,7 @@ class Piece(NamedTuple):
     weight: float
     offsets: Array | None = None
     variances: Array | None = None
+    targets: Array | None = None  # what the offsets are of, in the caller's numbers
 
 
 @dataclass
@@ -60,6 +65,7 @@ class Part:
     n_problems: int
     lam: float
     settings: Settings
+    centre: Array | None  # from where the means are seen
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "objectives"}
@@ -67,6 +73,7 @@ class Part:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.pieces = [Piece(*map(_aligned, piece)) for piece in self.pieces]
+        self.centre = _aligned(self.centre)
 
     def __sizeof__(self) -> int:
         held = (one for piece in self.pieces for one in piece if isinstance(one, np.ndarray))
@@ -76,23 +83,32 @@ class Part:
     def objectives(self) -> list[tuple[float, _core.Objective]]:
         """The weight and the objective of each piece that has a weight."""
         return [
-            (
-                piece.weight,
-                make_objective(
-                    self.data,
-                    piece.codes,
-                    self.n_problems,
-                    piece.weights,
-                    self.lam,
-                    self.settings,
-                    piece.offsets,
-                    piece.variances,
-                    is_part=True,
-                ),
-            )
+            (piece.weight, self._objective(piece, piece.offsets, self.centre))
             for piece in self.pieces
             if piece.weight > 0.0
         ]
+
+    def in_callers_numbers(self) -> Iterator[tuple[float, _core.Objective]]:
+        """Yield the same with targets and means as they are."""
+        for piece in self.pieces:
+            if piece.weight > 0.0:
+                yield piece.weight, self._objective(piece, piece.targets, None)
+
+    def _objective(
+        self, piece: Piece, offsets: Array | None, centre: Array | None
+    ) -> _core.Objective:
+        return make_objective(
+            self.data,
+            piece.codes,
+            self.n_problems,
+            piece.weights,
+            self.lam,
+            self.settings,
+            offsets,
+            piece.variances,
+            is_part=True,
+            centre=centre,
+        )
 
 
 def _aligned(value: Any) -> Any:
@@ -127,6 +143,23 @@ def add_up(evaluated: list[Evaluated]) -> Evaluated:
     return Evaluated(sizes, sum(one.weight for one in evaluated), total)
 
 
+def evaluate_exactly(
+    part: Part, W: Array, b: Array, margin: float, unit: float
+) -> tuple[float, Array]:
+    """Return the weight of one chunk, and that times J of models in the caller's numbers."""
+    weight, total = 0.0, np.zeros_like(b)
+    for mine, objective in part.in_callers_numbers():
+        total += mine * objective.exact_values(W, b, margin, unit)
+        weight += mine
+    return weight, total
+
+
+def add_up_values(evaluated: list[tuple[float, Array]]) -> tuple[float, Array]:
+    """Return the sum of weights and values, in their order."""
+    weights, values = zip(*evaluated, strict=True)
+    return sum(weights), np.sum(values, axis=0)
+
+
 @dataclass(frozen=True)
 class Classes:
     """Makes of a chunk its part in the problems of a classifier."""
@@ -135,6 +168,7 @@ class Classes:
     factors: Array | None
     lam: float
     settings: Settings
+    centre: Array | None
 
     @property
     def n_problems(self) -> int:
@@ -153,7 +187,7 @@ class Classes:
             weights = factors if weights is None else factors * weights
         total = float(len(y)) if weights is None else float(weights.sum())
         pieces = [Piece(codes, weights, total * self.lam)]
-        return Part(rows.data, pieces, self.n_problems, self.lam, self.settings)
+        return Part(rows.data, pieces, self.n_problems, self.lam, self.settings, self.centre)
 
 
 @dataclass(frozen=True)
@@ -163,9 +197,10 @@ class Residuals:
     `halves` takes values and their weights, and is pickled with its parameters.
     """
 
-    halves: Callable[[Array, Array], Halves]
+    halves: HalvesOf
     lam: float
     settings: Settings
+    centre: Array | None
 
     n_problems = 1
 
@@ -180,12 +215,13 @@ class Residuals:
                 float(weights.sum()) * self.lam,
                 offsets,
                 halves.variances,
+                targets,
             )
-            for code, offsets, weights in zip(
-                (1, 0), (halves.high, -halves.low), halves.weights, strict=True
+            for code, offsets, targets, weights in zip(
+                (1, 0), (halves.high, -halves.low), (rows.y, -rows.y), halves.weights, strict=True
             )
         ]
-        return Part(rows.data, pieces, 1, self.lam, self.settings)
+        return Part(rows.data, pieces, 1, self.lam, self.settings, self.centre)
 
 
 class Whole:
@@ -210,6 +246,11 @@ class Whole:
         if self._last is None or self._last[0] != key:
             self._last = (key, self._by_a_pass(W, b, floor))
         return self._last[1]
+
+    def exact_values(self, W: Array, b: Array, margin: float = 0.0, unit: float = 1.0) -> Array:
+        """Return J of models in the caller's numbers, of several intercepts for each problem."""
+        weight, values = self._parts.reduce(evaluate_exactly, add_up_values, W, b, margin, unit)
+        return np.asarray(values / weight)
 
     def _by_a_pass(self, W: Array, b: Array, floor: float) -> _core.Evaluation:
         total: Evaluated = self._parts.reduce(evaluate, add_up, W, b, floor)
@@ -254,11 +295,13 @@ def fit_classes(
         factors = class_factors(classes, weights, estimator.class_weight)
         weights = weights * factors
     lam = lambda_of(settings.C, float(weights.sum()))
-    problem = Classes(classes, factors, lam, settings)
-    whole = Whole(rows.then(problem), summary, _moments(shares, weights, settings))
+    moments = _moments(shares, weights, settings)
+    view = View(_origin(moments, settings))
+    problem = Classes(classes, factors, lam, settings, view.centre if view.moves else None)
+    whole = Whole(rows.then(problem), summary, _seen(moments, view))
     # Where w = 0 spreads are 0 too, and all that counts of a class is its weight and its mean.
     whole.at_zero = make_objective(
-        Gaussians(np.stack([share.mean for share in shares])),
+        Gaussians(np.stack([share.mean - view.centre for share in shares])),
         np.arange(len(classes), dtype=np.int16),
         problem.n_problems,
         weights,
@@ -266,17 +309,41 @@ def fit_classes(
         settings,
         is_part=True,
     )
-    result = fit_sum(
-        whole,
-        problem.n_problems,
-        summary.shape[1],
-        lam,
-        settings,
-        start(classes),
-        classes,
-        many_kinks=summary.many_kinks,
+    result = _minimize(
+        whole, problem.n_problems, lam, settings, start(classes), view, summary.many_kinks
     )
+    if view.moves:
+        result = as_returned(result, view, settings, lambda: moments, whole.exact_values)
+    complain(result, settings.tol, least_at_zero(result, classes))
     return classes, result, summary
+
+
+def _minimize(
+    whole: Whole,
+    n_problems: int,
+    lam: float,
+    settings: Settings,
+    start: tuple[Array, Array] | None,
+    view: View,
+    many_kinks: bool,
+    at_origin: float | None = None,
+) -> Result:
+    """Return the models of the sum, as they are seen from the view."""
+    n_features = len(view.centre)
+    objective = _core.SummedObjective(
+        [whole],
+        weights=[1.0],
+        n_problems=n_problems,
+        n_features=n_features,
+        lam=lam,
+        loss=settings.loss,
+        fit_intercept=settings.fit_intercept,
+        at_origin=at_origin,
+        many_kinks=many_kinks,
+    )
+    if start is not None and start[0].shape == (n_problems, n_features):
+        start = view.into(*start)
+    return minimize(objective, n_problems, n_features, settings, start)
 
 
 def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Summary, Settings]:
@@ -292,22 +359,35 @@ def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Su
 def fit_values(
     rows: Source,
     summary: Summary,
-    halves: Callable[[Array, Array], Halves],
+    halves: HalvesOf,
     settings: Settings,
     start: tuple[Array, Array] | None,
 ) -> Result:
-    """Fit a regression to checked chunks; everything is as in `fit_residuals`.
-
-    `halves` makes those of the loss of values and their weights, and can be pickled.
-    """
+    """Fit a regression to checked chunks; everything is as in `fit_residuals`."""
     one = np.ones(1)
     of_one = halves(one, one)
     twice = sum(float(weights.sum()) for weights in of_one.weights)
     lam = lambda_of(settings.C, twice * summary.weight)
     moments = _moments(list(summary.shares.values()), one, settings)
-    whole = Whole(rows.then(Residuals(halves, lam, settings)), summary, moments)
-    many_kinks = summary.many_kinks and of_one.variances is None
-    return fit_sum(whole, 1, summary.shape[1], lam, settings, start, many_kinks=many_kinks)
+    view = View(_origin(moments, settings), halves.shift, halves.unit)
+    problem = Residuals(halves, lam, settings, view.centre if view.centre.any() else None)
+    whole = Whole(rows.then(problem), summary, _seen(moments, view))
+    uncertain = of_one.variances is not None
+    extremes = np.array([summary.low, summary.high])
+    result = free_model(halves, extremes, uncertain, summary.shape[1], settings)
+    if result is None:
+        at_origin = whole(np.zeros((1, summary.shape[1])), np.zeros(1), 0.0).value[0]
+        many_kinks = summary.many_kinks and not uncertain
+        result = _minimize(whole, 1, lam, settings, start, view, many_kinks, float(at_origin))
+    width = np.sqrt(summary.square + (summary.centre - halves.shift) ** 2) / halves.unit
+
+    def exact_values(W: Array, b: Array) -> Array:
+        return whole.exact_values(W, b, -halves.epsilon, halves.unit)
+
+    unknown = halves.rounding(float(width))
+    result = as_returned(result, view, settings, lambda: moments, exact_values, unknown)
+    complain(result, settings.tol)
+    return result
 
 
 def _settings(source: Source, estimator: Any, **others: Any) -> Settings:
@@ -339,6 +419,28 @@ def _moments(shares: list[Any], weights: Array, settings: Settings) -> _core.Mom
     wide = [one.widest for one in shares if one.widest.size]
     widest = np.max(wide, axis=0) if wide else np.zeros(0)
     return _core.Moments(mean=mean, centre=centre, variance=variance, widest=widest)
+
+
+def _origin(moments: _core.Moments, settings: Settings) -> Array:
+    """Return from where scores keep their digits: the mean if it is far from 0.
+
+    Each pass over means that are seen from elsewhere copies them.
+    """
+    far = 1000.0  # deviations
+    constant = 1e-12  # rounding alone gives a constant feature a deviation
+    offset, deviation = np.abs(moments.centre), np.sqrt(moments.variance)
+    is_far = ((offset > far * deviation) & (deviation >= constant * offset)).any()
+    return moments.centre if settings.fit_intercept and is_far else np.zeros_like(offset)
+
+
+def _seen(moments: _core.Moments, view: View) -> _core.Moments:
+    """Return the moments of the same features from the centre of a view."""
+    return _core.Moments(
+        mean=moments.mean - view.centre,
+        centre=moments.centre - view.centre,
+        variance=moments.variance,
+        widest=moments.widest,
+    )
 
 
 def refuse_arguments(estimator: Any, **given: Any) -> None:

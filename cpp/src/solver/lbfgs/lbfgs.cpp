@@ -65,6 +65,15 @@ class Lbfgs {
 
   void begin_with(double floor) { floor_ = floor; }
 
+  /// Takes models whose J is known: what is left to find is a bound.
+  void prove(const Result& known) {
+    best_value_ = known.objective;
+    best_coef_ = known.model.coef;
+    best_intercept_ = known.model.intercept;
+    lower_ = known.lower_bound;
+    at_zero_.setConstant(infinity);
+  }
+
   /// Ends the search after so many passes unless it is near its end.
   void give_up_after(Index passes) { brief_ = passes; }
 
@@ -163,7 +172,7 @@ class Lbfgs {
     constexpr double cautious = 0.8;
     double gap = 0.0;
     for (Index k = 0; k < n_problems_; ++k) {
-      if (!at_rest(k)) gap = std::max(gap, (gradient_.value(k) - lower_(k)) / gradient_.value(k));
+      if (!at_rest(k)) gap = std::max(gap, (least(k) - lower_(k)) / least(k));
     }
     return floor_ * std::clamp(cautious * std::sqrt(settings_.tolerance / gap), deepest_fall, 0.5);
   }
@@ -173,8 +182,8 @@ class Lbfgs {
   bool falls_on() const {
     for (Index k = 0; k < n_problems_; ++k) {
       if (at_rest(k)) continue;
-      const double certified = gradient_.value(k) - lower_(k);
-      const double left = gradient_.value(k) - bound(k);
+      const double certified = least(k) - lower_(k);
+      const double left = least(k) - bound(k);
       if (certified > 2.0 * left || left > 2.0 * certified) return false;
     }
     return next_floor() == deepest_fall * floor_;
@@ -310,6 +319,9 @@ class Lbfgs {
     return {at.dual(k), at.dual_size(k), at.slope(k), at.square(k)};
   }
 
+  /// The value here, or a lower one that is known.
+  double least(Index k) const { return std::min(gradient_.value(k), best_value_(k)); }
+
   /// Certified suboptimality of one problem, and of the worst.
   double gap(Index k) const {
     if (best_value_(k) == 0.0) return 0.0;  // the least there is
@@ -329,7 +341,7 @@ class Lbfgs {
     if (walk(k).trial().head(d_).isZero(0.0) && pass_ < few_passes) return false;
     const double open = gradient_.coef.row(k).squaredNorm() / (2.0 * objective_.regularisation());
     return open <= std::max(0.5 * settings_.tolerance * gradient_.value(k),
-                            floor_ > 0.0 ? 0.1 * (gradient_.value(k) - bound(k)) : 0.0);
+                            floor_ > 0.0 ? 0.1 * (least(k) - bound(k)) : 0.0);
   }
 
   /// Moves the walks on. Those that are near wait for the others: steps that only rounding decides would make results
@@ -494,6 +506,14 @@ Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, 
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings) {
   return Lbfgs(objective, about, start, settings).run();
+}
+
+Result run_lbfgs_for_a_proof(const Objective& objective, const Moments& about, const Result& known,
+                             const BatchSettings& settings, double floor) {
+  Lbfgs run(objective, about, known.model, settings);
+  run.begin_with(floor);
+  run.prove(known);
+  return run.run();
 }
 
 }  // namespace halosvm
