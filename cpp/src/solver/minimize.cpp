@@ -137,7 +137,7 @@ bool has_kinks(const LocalObjective& objective) {
   return factors != nullptr && total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
 }
 
-/// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
+/// Goes on with one problem, by interior points or Hessians and then by L-BFGS from the better model: interior points lose their
 /// way where spreads dominate all margins.
 void finish(const LocalObjective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
   constexpr Index few_features = 20;  // for which interior points are faster than another proof of a minimum at w = 0
@@ -145,7 +145,7 @@ void finish(const LocalObjective& problem, const Moments& about, const BatchSett
     take_zero_models(problem, settings, result);
     if (result.suboptimality(0) <= settings.tolerance) return;
   }
-  for (Search* const run : {run_interior_point, run_lbfgs}) {
+  for (Search* const run : {supports_newton(problem) ? run_newton : run_interior_point, run_lbfgs}) {
     constexpr Index last_resort = 200;
     const Index done = result.steps;
     if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;
@@ -201,11 +201,12 @@ bool begins_in_the_dual(const LocalObjective& objective, const Moments& about) {
   return n <= 1000.0 * d && (objective.n_problems() > 1 ? pull <= 1.0 : pull * n <= 150.0 * d);
 }
 
-/// Whether interior points are worth their Hessians, which for sparse means cost many more passes than for dense ones.
+/// Whether interior points, or smooth losses, are worth their Hessians, which for sparse means cost many more passes than for dense ones.
 bool has_second_order(const LocalObjective& objective) {
   constexpr Index dear = 2000;  // products for each number that a pass reads
   const Index d = objective.n_features();
-  if (!supports_interior_point(objective) || d > interior_point_features) return false;
+  const bool known = supports_interior_point(objective) || supports_newton(objective);
+  if (!known || d > interior_point_features) return false;
   const Means& means = objective.data().means();
   return !means.sparse() || d * means.rows_worth_a_vector() <= dear;
 }

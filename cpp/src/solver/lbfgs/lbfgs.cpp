@@ -503,6 +503,35 @@ Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, 
   return run.run();
 }
 
+bool supports_newton(const LocalObjective& objective) {
+  return !objective.loss()->traits().kinked && objective.spread_norm() == 2.0;
+}
+
+Result run_newton(const LocalObjective& problem, const Moments& about, const LinearModel& start,
+                  const BatchSettings& settings) {
+  constexpr Index few = 20;  // passes that a Hessian serves
+  Result best;
+  best.model = start;
+  best.objective = Vector::Constant(1, infinity);
+  best.lower_bound = Vector::Zero(1);
+  while (best.steps < settings.max_iterations) {
+    auto factor = std::make_shared<CholeskyFactor>();
+    factor->take_root(problem.hessian_root(best.model.coef, best.model.intercept, about.centre));
+    BatchSettings some = settings;
+    some.max_iterations = std::min(few, settings.max_iterations - best.steps);
+    Lbfgs run(problem, about, best.model, some);
+    run.precondition(0, std::move(factor), 1.0);
+    const Result next = run.run();
+    const bool ahead = next.objective(0) < best.objective(0) || next.lower_bound(0) > best.lower_bound(0);
+    best.take(next, 0);
+    best.steps += next.steps;
+    best.epochs = best.steps;
+    judge(settings, best);
+    if (!ahead || best.status == Status::converged) break;
+  }
+  return best;
+}
+
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings) {
   return Lbfgs(objective, about, start, settings).run();
