@@ -14,8 +14,8 @@ namespace {
 PyObjective make_objective(const PyGaussians& data, const py::array_t<std::int16_t, py::array::c_style>& labels,
                            Index n_problems, const std::optional<Doubles>& sample_weight, double lam,
                            const std::string& loss, bool fit_intercept, int n_threads, bool is_part,
-                           const std::optional<Doubles>& offsets, const std::optional<Doubles>& variances,
-                           double norm, const std::optional<Vector>& centre) {
+                           const std::optional<Doubles>& offsets, const std::optional<Doubles>& variances, double norm,
+                           const std::optional<Vector>& centre) {
   require_ndim(labels, "labels", 1);
   check::same_size("labels", labels.shape(0), "X", data.view.n_samples(), "rows");
   std::vector<py::object> owners = data.owners;
@@ -78,9 +78,9 @@ void bind_objective(py::module_& module) {
             Matrix values(b.rows(), b.cols());
             const py::gil_scoped_release release;
             for (Index k = 0; k < W.rows(); ++k) {
-              values.row(k) = exact_values(self.objective.only(k), W.row(k).transpose(), b.row(k).transpose(),
-                                           {margin, unit})
-                                  .transpose();
+              values.row(k) =
+                  exact_values(self.objective.only(k), W.row(k).transpose(), b.row(k).transpose(), {margin, unit})
+                      .transpose();
             }
             return values;
           },

@@ -25,15 +25,6 @@ class CholeskyFactor {
     return false;
   }
 
-  /// Takes R'R for the matrix, R upper triangular.
-  void take_root(const Matrix& R) {
-    scale_ = Vector::Ones(R.cols());
-    cholesky_ = R.transpose();
-    // What rounding has left of a direction may be nothing.
-    const double least = 1e-16 * cholesky_.diagonal().cwiseAbs().maxCoeff();
-    cholesky_.diagonal() = (cholesky_.diagonal().array().abs() < least).select(least, cholesky_.diagonal());
-  }
-
   Vector solve(const Vector& right) const {
     Vector out = scale_.cwiseProduct(right);
     linalg::cholesky_solve(cholesky_, out);

@@ -5,9 +5,7 @@
 #include "halosvm/objective/local_objective.hpp"
 
 #include "halosvm/core/check.hpp"
-#include "linalg/cholesky.hpp"
 #include "linalg/multiply.hpp"
-#include "linalg/qr.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -109,66 +107,6 @@ Matrix LocalObjective::hessian(const ConstMatrixRef& W, const ConstVectorRef& b,
   total.diagonal().head(d).array() += regularisation_;
   if (!fit_intercept_) total(d, d) = 1.0;
   return std::move(total);
-}
-
-namespace {
-
-/// Rows that come one after another, as the triangle R of their QR decomposition.
-class Triangle {
- public:
-  explicit Triangle(Index order)
-      : order_(order), rows_(Columns::Zero(order + std::max<Index>(order, hessian_block), order)), filled_(order) {}
-
-  void add(const ConstMatrixRef& some) {
-    for (Index i = 0; i < some.rows(); ++i) {
-      if (filled_ == rows_.rows()) reduce();
-      rows_.row(filled_++) = some.row(i);
-    }
-  }
-
-  Matrix take() {
-    reduce();
-    return rows_.topRows(order_).triangularView<Eigen::Upper>();
-  }
-
- private:
-  void reduce() {
-    linalg::qr(rows_);
-    rows_.topRows(order_).triangularView<Eigen::StrictlyLower>().setZero();
-    rows_.bottomRows(rows_.rows() - order_).setZero();
-    filled_ = order_;
-  }
-
-  Index order_;
-  Columns rows_;
-  Index filled_;
-};
-
-}  // namespace
-
-Matrix LocalObjective::hessian_root(const ConstMatrixRef& W, const ConstVectorRef& b,
-                                    const ConstVectorRef& centre) const {
-  const Index d = n_features();
-  if (spread_norm() != 2.0) check::fail("norm", "must be 2 for Hessians");
-  Triangle triangle(d + 1);
-  Curvature memory(*this);
-  Matrix rest = Matrix::Zero(d, d);  // of the spreads and the regulariser, whose size is that of the features' own
-  rest.diagonal().array() += regularisation_;
-  for (Index begin = 0; begin < n_samples(); begin += hessian_block) {
-    const Rows some = rows(begin, std::min(hessian_block, n_samples() - begin));
-    curvature(some, W, b, centre, memory);
-    triangle.add(memory.sides.topRows(some.count));
-    if (!loss_->uses_spread()) continue;
-    data_.covariances().add_weighted_matrices(some, memory.factors.head(some.count), rest, memory.scratch.data());
-    linalg::add_gram(memory.products.topRows(some.count), rest, -1.0);
-  }
-  Columns root = rest;
-  if (!linalg::cholesky(root)) root = rest.diagonal().cwiseMax(regularisation_).cwiseSqrt().asDiagonal();
-  Matrix last = Matrix::Zero(d + 1, d + 1);
-  last.topLeftCorner(d, d) = Matrix(root.triangularView<Eigen::Lower>()).transpose();
-  if (!fit_intercept_) last(d, d) = 1.0;
-  triangle.add(last);
-  return triangle.take();
 }
 
 }  // namespace halosvm

@@ -70,8 +70,8 @@ struct Bracket {
   int side = 0;  ///< which end moved last
   bool done = false;
 
-  /// Takes the slope at b and returns where to look next: Newton's step if it stays inside, is not long and the last one paid,
-  /// otherwise steps that double until the root is enclosed, then the Illinois variant of regula falsi.
+  /// Takes the slope at b and returns where to look next: Newton's step if it stays inside, is not long and the last
+  /// one paid, otherwise steps that double until the root is enclosed, then the Illinois variant of regula falsi.
   /// \param size of the terms of the slope. \param curvature its derivative where the loss is a mean over a normal law.
   double next(double b, double slope, double size, double curvature) {
     done = std::abs(slope) <= 1e-13 * size;

@@ -137,8 +137,8 @@ bool has_kinks(const LocalObjective& objective) {
   return factors != nullptr && total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
 }
 
-/// Goes on with one problem, by interior points or Hessians and then by L-BFGS from the better model: interior points lose their
-/// way where spreads dominate all margins.
+/// Goes on with one problem, by interior points or Hessians and then by L-BFGS from the better model: interior points
+/// lose their way where spreads dominate all margins.
 void finish(const LocalObjective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
   constexpr Index few_features = 20;  // for which interior points are faster than another proof of a minimum at w = 0
   if (result.steps > 0 && problem.n_features() > few_features) {
@@ -201,7 +201,8 @@ bool begins_in_the_dual(const LocalObjective& objective, const Moments& about) {
   return n <= 1000.0 * d && (objective.n_problems() > 1 ? pull <= 1.0 : pull * n <= 150.0 * d);
 }
 
-/// Whether interior points, or smooth losses, are worth their Hessians, which for sparse means cost many more passes than for dense ones.
+/// Whether interior points, or smooth losses, are worth their Hessians, which for sparse means cost many more passes
+/// than for dense ones.
 bool has_second_order(const LocalObjective& objective) {
   constexpr Index dear = 2000;  // products for each number that a pass reads
   const Index d = objective.n_features();

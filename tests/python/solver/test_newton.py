@@ -15,26 +15,26 @@ VALUES = ("squared_epsilon_insensitive", "huber", "squared_error")
 
 
 def unequal(seed, n=150, d=5):
-    """Features whose principal axes differ in length by 1e4, and classes along the shortest."""
+    """Features whose principal axes differ in length by 1e5, and classes along the shortest."""
     rng = np.random.default_rng(seed)
     axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    scores = rng.normal(size=(n, d)) * np.logspace(2, -2, d)
-    return scores @ axes.T, scores[:, -1] * 1e2
+    scores = rng.normal(size=(n, d)) * np.logspace(2, -3, d)
+    return scores @ axes.T, scores[:, -1] * 1e3
 
 
-@pytest.mark.parametrize("std", [0.0, 1e-3])
+@pytest.mark.parametrize("std", [0.0, 1e-4])
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_unequal_principal_axes_are_certified(loss, std):
     for seed in range(3):
         X, values = unequal(seed)
         data = Gaussians(X, std=np.full(X.shape, std)) if std else X
-        clf = UncertainSVC(loss=loss, C=1e4).fit(data, values > 0)
+        clf = UncertainSVC(loss=loss, C=1e6).fit(data, values > 0)
         assert clf.suboptimality_ <= 1e-6
         assert clf.n_iter_ < 1000
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
-@pytest.mark.parametrize("exponent", [10, 17])
+@pytest.mark.parametrize("exponent", [20, 25, 29])
 def test_features_far_from_0_without_intercept_are_certified(loss, exponent):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 4))
@@ -48,7 +48,7 @@ def test_values_of_features_far_from_0_without_intercept_are_certified(loss):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(100, 4))
     y = X @ [1.0, 2.0, 3.0, 4.0] + 0.3 * rng.normal(size=100)
-    reg = UncertainSVR(loss=loss, fit_intercept=False).fit(X + 2.0**17, y)
+    reg = UncertainSVR(loss=loss, fit_intercept=False).fit(X + 2.0**25, y)
     assert reg.suboptimality_ <= 1e-6
 
 

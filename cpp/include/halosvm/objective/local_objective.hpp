@@ -92,9 +92,6 @@ class LocalObjective final : public Objective {
   /// 1; its lower triangle (spec A.4). Defined in hessian.cpp.
   Matrix hessian(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const;
 
-  /// An upper triangular R with R'R the same matrix, which keeps the digits that its entries lose.
-  Matrix hessian_root(const ConstMatrixRef& W, const ConstVectorRef& b, const ConstVectorRef& centre) const;
-
   /// The b that minimises J for given W (spec A.9); 0 without intercept. Of an interval of minimisers between certain
   /// examples it is the middle. \param guess where to start the search, n_problems. Defined in intercept.cpp.
   Vector exact_intercept(const ConstMatrixRef& W, const ConstVectorRef& guess) const;

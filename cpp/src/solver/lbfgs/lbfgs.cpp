@@ -3,6 +3,7 @@
 #include "solver/lbfgs/descent.hpp"
 #include "solver/lbfgs/samples.hpp"
 #include "solver/method.hpp"
+#include "solver/principal_axes.hpp"
 #include "objective/rounding.hpp"
 
 #include <algorithm>
@@ -340,8 +341,8 @@ class Lbfgs {
     if (!walk(k).leads(gradient_.value(k))) return false;  // the line search comes back from here
     if (walk(k).trial().head(d_).isZero(0.0) && pass_ < few_passes) return false;
     const double open = gradient_.coef.row(k).squaredNorm() / (2.0 * objective_.regularisation());
-    return open <= std::max(0.5 * settings_.tolerance * gradient_.value(k),
-                            floor_ > 0.0 ? 0.1 * (least(k) - bound(k)) : 0.0);
+    return open <=
+           std::max(0.5 * settings_.tolerance * gradient_.value(k), floor_ > 0.0 ? 0.1 * (least(k) - bound(k)) : 0.0);
   }
 
   /// Moves the walks on. Those that are near wait for the others: steps that only rounding decides would make results
@@ -504,31 +505,37 @@ Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, 
 }
 
 bool supports_newton(const LocalObjective& objective) {
-  return !objective.loss()->traits().kinked && objective.spread_norm() == 2.0;
+  return !objective.loss()->traits().kinked && PrincipalAxes::fit(objective);
 }
 
 Result run_newton(const LocalObjective& problem, const Moments& about, const LinearModel& start,
                   const BatchSettings& settings) {
   constexpr Index few = 20;  // passes that a Hessian serves
+  const PrincipalAxes axes(problem, problem.hessian(start.coef, start.intercept, about.centre));
+  const LocalObjective& turned = axes.objective();
+  const Moments there = turned.moments();
   Result best;
-  best.model = start;
+  best.model = axes.into(start);
   best.objective = Vector::Constant(1, infinity);
   best.lower_bound = Vector::Zero(1);
   while (best.steps < settings.max_iterations) {
-    auto factor = std::make_shared<CholeskyFactor>();
-    factor->take_root(problem.hessian_root(best.model.coef, best.model.intercept, about.centre));
     BatchSettings some = settings;
     some.max_iterations = std::min(few, settings.max_iterations - best.steps);
-    Lbfgs run(problem, about, best.model, some);
-    run.precondition(0, std::move(factor), 1.0);
+    Lbfgs run(turned, there, best.model, some);
+    auto factor = std::make_shared<CholeskyFactor>();
+    if (factor->compute(turned.hessian(best.model.coef, best.model.intercept, there.centre))) {
+      run.precondition(0, std::move(factor), 1.0);
+    }
     const Result next = run.run();
     const bool ahead = next.objective(0) < best.objective(0) || next.lower_bound(0) > best.lower_bound(0);
     best.take(next, 0);
     best.steps += next.steps;
-    best.epochs = best.steps;
     judge(settings, best);
     if (!ahead || best.status == Status::converged) break;
   }
+  best.epochs = best.steps;
+  best.model = axes.out_of(best.model);
+  certify(problem, Vector(best.lower_bound), settings, best);
   return best;
 }
 
