@@ -100,7 +100,8 @@ def as_returned(
         slope = np.full(len(value), traits["steepest"])
         if not traits["kinked"]:
             slope = np.minimum(slope, 2 * np.sqrt(value + error))
-        return slope * moved + np.square(moved)
+        with np.errstate(over="ignore"):
+            return slope * moved + np.square(moved)
 
     moved = change(view.rounding(result.coef, result.intercept, intercept, moments) + unknown)
     if (moved > _NEGLIGIBLE * value).any():

@@ -102,9 +102,10 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         Iterations; passes over the data but for "interior_point".
     objective_ : float
         lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1, and
-        lambda = 1 / (C sum(c)).
+        lambda = 1 / (C sum(c)), of the numbers in `coef_` and `intercept_`.
     suboptimality_ : float
-        Certified upper bound of (J - J*) / J*; infinite when nothing is known.
+        Certified upper bound of (J - J*) / J*; infinite when nothing is known. The rounding of
+        `intercept_` counts: it may cost values of 1e9 that have errors of 1e-3 more than `tol`.
     status_ : str
         How the fit ended, in one sentence.
     n_features_in_ : int

@@ -74,7 +74,7 @@ def test_a_minimum_at_w_0_is_proved_as_in_memory(loss, offset):
         assert len(told) == 2
         assert not found.coef_.any()
         assert not expected.coef_.any()
-        assert found.n_iter_ <= 200
+        assert found.n_iter_ < 1000
         np.testing.assert_allclose(found.objective_, expected.objective_, rtol=2e-6)
 
 
