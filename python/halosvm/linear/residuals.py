@@ -176,8 +176,9 @@ def fit_residuals(
     result = free_model(halves, extremes, variances is not None, d, settings)
     if result is None:
         result = minimize(seen, 1, d, settings, start)
-    r = (values - halves.shift) / halves.unit
-    unknown = halves.rounding(float(np.sqrt(weights @ r**2 / weights.sum())))
+    far = float(np.abs(extremes - halves.shift).max()) or 1.0  # without which squares overflow
+    spread = float(np.sqrt(weights @ ((values - halves.shift) / far) ** 2 / weights.sum()))
+    unknown = halves.rounding(far / halves.unit * spread)
     result = as_returned(result, view, settings, seen.moments, exact_values, unknown)
     complain(result, settings.tol)
     return result

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROUNDING = 2.0**-53
 _DIGITS = 2.0**-49  # of a value of J that only its last sum has rounded
 _NEGLIGIBLE = 1e-10  # of J: less than users read of it
+_LARGEST = 1e300  # slope that a bound counts with
 _STEPS = np.array([0, -1, 1, -2, 2, -4, 4, -16, 16, -64, 64])  # doubles from the best one so far
 _ROUNDS = 20
 
@@ -96,12 +97,13 @@ def as_returned(
     traits = _core.loss_traits(settings.loss)
 
     def change(moved: Array | float) -> Array:
-        """Bound the change of J where scores move: no loss is more curved than squares."""
-        slope = np.full(len(value), traits["steepest"])
+        """Bound the change of J where scores move: no smooth loss is more curved than squares."""
+        most: Array = min(traits["steepest"], _LARGEST) * np.ones_like(value) * moved
         if not traits["kinked"]:
-            slope = np.minimum(slope, 2 * np.sqrt(value + error))
-        with np.errstate(over="ignore"):
-            return slope * moved + np.square(moved)
+            with np.errstate(over="ignore"):
+                smooth = 2 * np.sqrt(value + error) * moved + np.square(moved)
+            most = np.where(smooth < most, smooth, most)
+        return most
 
     moved = change(view.rounding(result.coef, result.intercept, intercept, moments) + unknown)
     if (moved > _NEGLIGIBLE * value).any():
