@@ -154,11 +154,12 @@ Result minimize_by_evaluations(const Objective& objective, const LinearModel& st
     take_zero_by_evaluations(objective, result);
     judge(inner, result);
   }
-  if (!converged(result.status) && has_zeros(result.model) && objective.loss()->traits().kinked) {
+  const bool open = !converged(result.status) && result.steps < inner.max_iterations;
+  if (open && has_zeros(result.model) && objective.loss()->traits().kinked) {
     constexpr double low_floor = 0.01;  // any does, as scores begin at 0
     // Spreads with a floor have no kink at w = 0: the dual variables of the last floors prove the minimum there.
     BatchSettings rest = inner;
-    rest.max_iterations = std::max<Index>(1, inner.max_iterations - result.steps);
+    rest.max_iterations = inner.max_iterations - result.steps;
     Result proof = run_lbfgs_for_a_proof(objective, about, result, rest, low_floor);
     for (Index k = 0; k < objective.n_problems(); ++k) result.take(proof.only(k), k);
     result.steps += proof.steps;

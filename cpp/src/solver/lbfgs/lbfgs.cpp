@@ -521,6 +521,11 @@ Result run_newton(const LocalObjective& problem, const Moments& about, const Lin
   while (best.steps < settings.max_iterations) {
     BatchSettings some = settings;
     some.max_iterations = std::min(few, settings.max_iterations - best.steps);
+    if (settings.report) {
+      some.report = [&settings, done = best.steps](const Progress& at) {
+        settings.report({done + at.epochs, at.objective, at.suboptimality});
+      };
+    }
     Lbfgs run(turned, there, best.model, some);
     auto factor = std::make_shared<CholeskyFactor>();
     if (factor->compute(turned.hessian(best.model.coef, best.model.intercept, there.centre))) {
