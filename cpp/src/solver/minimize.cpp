@@ -151,7 +151,8 @@ void finish(const LocalObjective& problem, const Moments& about, const BatchSett
     if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;
     BatchSettings rest = settings;
     rest.max_iterations -= done;
-    if (run == run_lbfgs) rest.max_iterations = std::min(rest.max_iterations, last_resort);
+    const bool has_kinks = problem.loss()->traits().kinked;
+    if (run == run_lbfgs && has_kinks) rest.max_iterations = std::min(rest.max_iterations, last_resort);
     if (settings.report) {
       rest.report = [&settings, done](const Progress& at) {
         settings.report({done + at.epochs, at.objective, at.suboptimality});

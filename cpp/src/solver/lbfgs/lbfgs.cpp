@@ -532,10 +532,11 @@ Result run_newton(const LocalObjective& problem, const Moments& about, const Lin
       run.precondition(0, std::move(factor), 1.0);
     }
     const Result next = run.run();
-    const bool ahead = next.objective(0) < best.objective(0) || next.lower_bound(0) > best.lower_bound(0);
+    const double before = best.objective(0) - best.lower_bound(0);
     best.take(next, 0);
     best.steps += next.steps;
     judge(settings, best);
+    const bool ahead = best.objective(0) - best.lower_bound(0) <= 0.5 * before;
     if (!ahead || best.status == Status::converged) break;
   }
   best.epochs = best.steps;
