@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 
 import halosvm.dask
 from halosvm import UncertainSVC
-from halosvm.linear import summed_fit
+from halosvm.linear import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +89,8 @@ def data_costs(n: int = 1_000_000, d: int = 50) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    evaluate = summed_fit.Whole._by_a_pass  # noqa: SLF001 (what is measured)
-    summed_fit.Whole._by_a_pass = timed(evaluate)  # type: ignore[method-assign]  # noqa: SLF001
+    evaluate = parts.Whole._by_a_pass  # noqa: SLF001 (what is measured)
+    parts.Whole._by_a_pass = timed(evaluate)  # type: ignore[method-assign]  # noqa: SLF001
     fixed_costs()
     data_costs()
 

@@ -27,6 +27,12 @@ void bind_linear_model(py::module_& module) {
         return out;
       },
       py::arg("covariances"), py::arg("coef"), py::arg("n_threads") = 0, "sqrt(w_k' S_i w_k), n_samples x n_problems.");
+  module.def(
+      "move_intercepts",
+      [](const Matrix& coef, const Vector& intercept, const Vector& centre) {
+        return seen_from(model_of(coef, intercept), centre).intercept;
+      },
+      py::arg("coef"), py::arg("intercept"), py::arg("centre"), "b_k + w_k'centre, rounded once.");
   module.def("side_probability", py::vectorize(side_probability), py::arg("mean"), py::arg("std"),
              "P(f > 0) for f ~ N(mean, std^2), elementwise.");
   module.def(

@@ -28,6 +28,8 @@ void bind_loss(py::module_& module) {
         py::dict out;
         out["convex"] = traits.convex();
         out["has_radius"] = traits.has_radius;
+        out["kinked"] = traits.kinked;
+        out["steepest"] = traits.steepest;
         return out;
       },
       py::arg("loss"), "What the package asks of a loss.");

@@ -81,6 +81,25 @@ py::dict minimize_sgd(const PyObjective& objective, const Matrix& coef, const Ve
   return to_dict(result);
 }
 
+py::dict judged(const Vector& objective, const Vector& lower_bound, const Vector& error, Index steps,
+                Index max_iterations, double tolerance) {
+  check::same_size("lower_bound", lower_bound.size(), "objective", objective.size(), "problems");
+  check::same_size("error", error.size(), "objective", objective.size(), "problems");
+  Result result;
+  result.objective = objective;
+  result.lower_bound = lower_bound;
+  result.steps = steps;
+  BatchSettings settings;
+  settings.max_iterations = max_iterations;
+  settings.tolerance = tolerance;
+  judge(settings, error, result);
+  py::dict out;
+  out["suboptimality"] = result.suboptimality;
+  out["status"] = name(result.status);
+  out["message"] = message(result.status);
+  return out;
+}
+
 }  // namespace
 
 void bind_solver(py::module_& module) {
@@ -92,6 +111,9 @@ void bind_solver(py::module_& module) {
              py::arg("proximal") = defaults.proximal, "Stochastic gradient descent from (coef, intercept).");
   bind_minimize<PyObjective>(module);
   bind_minimize<PySummedObjective>(module);
+  module.def("judge", &judged, py::arg("objective"), py::arg("lower_bound"), py::arg("error"), py::arg("steps"),
+             py::arg("max_iterations"), py::arg("tolerance"),
+             "What is certified of models whose objectives are known up to an error.");
   module.def("sgd_row", &sgd_row, py::arg("seed"), py::arg("draw"), py::arg("n_rows"),
              "The row that one draw of a run reads.");
 }

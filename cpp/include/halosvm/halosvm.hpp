@@ -24,6 +24,7 @@
 #include "halosvm/objective/objective.hpp"
 #include "halosvm/objective/targets.hpp"
 #include "halosvm/objective/local_objective.hpp"
+#include "halosvm/objective/exact_values.hpp"
 #include "halosvm/objective/summed_objective.hpp"
 #include "halosvm/solver/solver.hpp"
 #include "halosvm/solver/iterates.hpp"

@@ -5,6 +5,7 @@
 #include "halosvm/core/check.hpp"
 #include "halosvm/loss/loss.hpp"
 #include "halosvm/core/normal.hpp"
+#include "core/double_double.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -72,6 +73,16 @@ void check_scores(const LinearModel& model, Index n_samples, const MatrixRef& ou
 }
 
 }  // namespace
+
+LinearModel seen_from(LinearModel model, const ConstVectorRef& centre) {
+  check::same_size("centre", centre.size(), "coef", model.coef.cols(), "columns");
+  for (Index k = 0; k < model.coef.rows(); ++k) {
+    DoubleDouble sum(model.intercept(k));
+    for (Index j = 0; j < centre.size(); ++j) sum.add_product(model.coef(k, j), centre(j));
+    model.intercept(k) = sum.value();
+  }
+  return model;
+}
 
 void decision_function(const LinearModel& model, const Means& means, MatrixRef out, const Execution& execution) {
   check::same_size("X", means.cols(), "coef", model.coef.cols(), "columns");

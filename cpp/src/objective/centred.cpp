@@ -2,8 +2,6 @@
 
 #include "objective/centred.hpp"
 
-#include "core/double_double.hpp"
-
 #include <memory>
 
 namespace halosvm {
@@ -25,15 +23,6 @@ Centred::Centred(const LocalObjective& objective, const Moments& about) : about_
   about_.mean -= centre_;
   about_.centre -= centre_;
   objective_ = objective.on({means, data.shared_covariances()});
-}
-
-LinearModel Centred::moved(LinearModel model, double sign) const {
-  for (Index k = 0; k < model.coef.rows(); ++k) {
-    DoubleDouble sum(model.intercept(k));
-    for (Index j = 0; j < centre_.size(); ++j) sum.add_product(sign * model.coef(k, j), centre_(j));
-    model.intercept(k) = sum.value();
-  }
-  return model;
 }
 
 }  // namespace halosvm

@@ -22,12 +22,10 @@ class Centred {
   const Moments& about() const { return about_; }
 
   /// The same scores for the means as they are seen from the centre, and back.
-  LinearModel into(const LinearModel& model) const { return moved(model, 1.0); }
-  LinearModel out_of(const LinearModel& model) const { return moved(model, -1.0); }
+  LinearModel into(const LinearModel& model) const { return seen_from(model, centre_); }
+  LinearModel out_of(const LinearModel& model) const { return seen_from(model, -centre_); }
 
  private:
-  LinearModel moved(LinearModel model, double sign) const;
-
   Vector centre_;
   Moments about_;
   LocalObjective objective_;

@@ -86,8 +86,8 @@ struct Bracket {
   int side = 0;  ///< which end moved last
   bool done = false;
 
-  /// Takes the slope at b and returns where to look next: Newton's step if it stays inside and the last one paid,
-  /// otherwise steps that double until the root is enclosed, then the Illinois variant of regula falsi.
+  /// Takes the slope at b and returns where to look next: Newton's step if it stays inside, is not long and the last
+  /// one paid, otherwise steps that double until the root is enclosed, then the Illinois variant of regula falsi.
   /// \param size of the terms of the slope. \param curvature its derivative where the loss is a mean over a normal law.
   double next(double b, double slope, double size, double curvature) {
     done = std::abs(slope) <= 1e-13 * size;
@@ -106,7 +106,7 @@ struct Bracket {
       side = 1;
     }
     const double newton = curvature > 0.0 ? b - slope / curvature : infinity;
-    if (!slow && newton > low && newton < high) return newton;
+    if (!slow && newton > low && newton < high && std::abs(newton - b) <= 2.0 * step) return newton;
     step *= 2.0;
     if (!std::isfinite(low)) return high - step;
     if (!std::isfinite(high)) return low + step;

@@ -3,6 +3,7 @@
 #include "objective/rounding.hpp"
 
 #include "core/double_double.hpp"
+#include "halosvm/core/check.hpp"
 #include "gaussians/norms.hpp"
 #include "linalg/negative_part.hpp"
 
@@ -324,47 +325,56 @@ double ExactDual::bound() const {
                      square * (1.0 + digits));
 }
 
-ExactValue exact_value(const LocalObjective& problem, const LinearModel& model, bool as_stored) {
+ExactValues exact_values(const LocalObjective& problem, const ConstVectorRef& w, const ConstVectorRef& b,
+                         const TargetScale& scale, bool as_stored) {
   constexpr double digits = 0x1p-49;
+  check::same_size("w", w.size(), "objective", problem.n_features(), "features");
   const Index d = problem.n_features();
   const Chunks chunks(problem.n_samples(), 64);
-  std::vector<ExactValue> sums(static_cast<std::size_t>(chunks.count()), {0.0, 0.0});
+  Matrix sums = Matrix::Zero(chunks.count(), b.size());
+  Vector errors = Vector::Zero(chunks.count());
   const Loss& loss = *problem.loss();
   const double shift = problem.all_certain() ? 0.0 : loss.traits().shift;
+  const Matrix in_units = w.transpose() / scale.unit;
   run_tasks(chunks.count(), problem.execution(), [&](Index chunk, int /*slot*/, Checkpoint& checkpoint) {
     ExactSpread spread(problem, as_stored);
     Vector scratch(d);
-    ExactValue& sum = sums[static_cast<std::size_t>(chunk)];
     for (Index i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
       checkpoint();
       const Rows row = problem.rows(i, 1);
       const double c = problem.weight(row[0]);
+      const double sign = problem.sign(row[0], 0);
       const auto x = problem.data().means().block(row, scratch.data()).row(0);
-      DoubleDouble f(model.intercept(0));
-      for (Index j = 0; j < d; ++j) f.add_product(x(j), model.coef(0, j));
-      DoubleDouble deficit(problem.offset(row[0]));
-      deficit.add_product(-problem.sign(row[0], 0), f);
-      double s = problem.all_certain() ? 0.0 : std::hypot(spread(row, model.coef), std::sqrt(problem.variance(row[0])));
+      DoubleDouble without_b(problem.offset(row[0]));
+      without_b.add(scale.margin);
+      for (Index j = 0; j < d; ++j) without_b.add_product(-sign * x(j), w(j));
+      double s = problem.all_certain() ? 0.0 : std::hypot(spread(row, in_units), std::sqrt(problem.variance(row[0])));
       if (shift != 0.0) {  // psi(m + shift s, 0), where the digits of s may be all that is left
-        deficit.add_product(shift, s);
-        sum.error += c * std::abs(shift) * s * spread.unit_error(row);
+        without_b.add_product(shift * scale.unit, s);
+        errors(chunk) += c * std::abs(shift) * s * spread.unit_error(row);
         s = 0.0;
       }
-      const double m = deficit.value();
-      double value = 0.0;
-      double slope_m = 0.0;
-      double slope_s2 = 0.0;
-      loss.first(1, &m, &s, &value, &slope_m, &slope_s2);
-      sum.value += c * value;
+      for (Index k = 0; k < b.size(); ++k) {
+        DoubleDouble deficit = without_b;
+        deficit.add(-sign * b(k));
+        const double m = deficit.value() / scale.unit;
+        double value = 0.0;
+        double slope_m = 0.0;
+        double slope_s2 = 0.0;
+        loss.first(1, &m, &s, &value, &slope_m, &slope_s2);
+        sums(chunk, k) += c * value;
+      }
     }
   });
-  ExactValue total{0.5 * problem.regularisation() * model.coef.squaredNorm(), 0.0};
-  for (const ExactValue& sum : sums) {
-    total.value += sum.value;
-    total.error += sum.error;
-  }
-  total.error += digits * total.value;
-  return total;
+  ExactValues out;
+  out.value = sums.colwise().sum().transpose().array() + 0.5 * problem.regularisation() * in_units.squaredNorm();
+  out.error = digits * out.value.array() + errors.sum();
+  return out;
+}
+
+ExactValue exact_value(const LocalObjective& problem, const LinearModel& model, bool as_stored) {
+  const ExactValues of_one = exact_values(problem, model.coef.row(0).transpose(), model.intercept, {}, as_stored);
+  return {of_one.value(0), of_one.error(0)};
 }
 
 bool ExactDual::pays(const LocalObjective& objective) {

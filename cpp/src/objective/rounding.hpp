@@ -4,6 +4,7 @@
 #pragma once
 
 #include "halosvm/model/linear_model.hpp"
+#include "halosvm/objective/exact_values.hpp"
 #include "halosvm/objective/local_objective.hpp"
 
 #include <vector>
@@ -96,9 +97,7 @@ struct ExactValue {
   double error;
 };
 
-/// J at a model with about twice the digits of doubles in w'x + b and w'S w, rounded once: one problem. Full matrices
-/// are meant without the negative eigenvalues that rounding gives them: their bounds are those of the positive part.
-/// \param as_stored with them, to compare models.
+/// \ref exact_values of one model.
 ExactValue exact_value(const LocalObjective& problem, const LinearModel& model, bool as_stored = false);
 
 /// Whether \ref exact_value takes no longer than a fit.

@@ -123,14 +123,16 @@ Result apply(Search& method, const LocalObjective& objective, const LinearModel&
 
 namespace {
 
-/// Takes w = 0 for the problems where that is better.
+bool has_zeros(const LinearModel& model) { return (model.coef.array() == 0.0).rowwise().all().any(); }
+
+/// Takes w = 0 for the problems where that is not worse.
 void take_zero_by_evaluations(const Objective& objective, Result& result) {
   LinearModel zero(objective.n_problems(), objective.n_features());
   zero.intercept = objective.exact_intercept(zero.coef, zero.intercept, 0.0);
   Evaluation at(objective.n_problems(), objective.n_features());
   objective.evaluate(zero.coef, zero.intercept, 0.0, at);
   for (Index k = 0; k < objective.n_problems(); ++k) {
-    if (result.objective(k) <= at.value(k)) continue;
+    if (result.objective(k) < at.value(k)) continue;
     result.objective(k) = at.value(k);
     result.model.coef.row(k).setZero();
     result.model.intercept(k) = zero.intercept(k);
@@ -147,8 +149,24 @@ Result minimize_by_evaluations(const Objective& objective, const LinearModel& st
   inner.tolerance *= 0.9;  // rounding takes the rest
   Result result = run_lbfgs_anywhere(objective, about, start, inner);
 
-  // A certified model is not worse than w = 0 by more than the tolerance; each evaluation may go to other machines.
-  if (!converged(result.status)) take_zero_by_evaluations(objective, result);
+  const Vector near_zero = objective.value_at_zero() * (1.0 - inner.tolerance);
+  if (!converged(result.status) || (result.objective.array() >= near_zero.array()).any()) {
+    // Each look at w = 0 may go to other machines.
+    take_zero_by_evaluations(objective, result);
+    judge(inner, result);
+  }
+  const bool open = !converged(result.status) && result.steps < inner.max_iterations;
+  if (open && has_zeros(result.model) && objective.loss()->traits().kinked) {
+    constexpr double low_floor = 0.01;  // any does, as scores begin at 0
+    // Spreads with a floor have no kink at w = 0: the dual variables of the last floors prove the minimum there.
+    BatchSettings rest = inner;
+    rest.max_iterations = inner.max_iterations - result.steps;
+    Result proof = run_lbfgs_for_a_proof(objective, about, result, rest, low_floor);
+    for (Index k = 0; k < objective.n_problems(); ++k) result.take(proof.only(k), k);
+    result.steps += proof.steps;
+    result.epochs += proof.epochs;
+    take_zero_by_evaluations(objective, result);
+  }
   const Rounding rounding(objective, about);
   Evaluation at(objective.n_problems(), objective.n_features());
   objective.evaluate(result.model.coef, result.model.intercept, 0.0, at);
@@ -159,6 +177,7 @@ Result minimize_by_evaluations(const Objective& objective, const LinearModel& st
     error(k) = rounding.of_value(w, result.model.intercept(k), square) + rounding.of_spreads(w, at.curvature(k));
   }
   judge(settings, error, result);
+  if (has_zeros(result.model) && result.status == Status::converged) result.status = Status::zero_model;
   return result;
 }
 

@@ -18,10 +18,19 @@ Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, 
                          const BatchSettings& settings, Index enough);
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings);
+/// The same from models with known objectives, with a floor of the spreads, for better bounds.
+Result run_lbfgs_for_a_proof(const Objective& objective, const Moments& about, const Result& known,
+                             const BatchSettings& settings, double floor);
+/// L-BFGS along principal axes, with the Hessian at its best point as model, taken anew from time to time: of smooth
+/// losses, one problem.
+Search run_newton;
 Search run_interior_point;
 Search run_dual_coordinate;
 /// L-BFGS or interior points, as suits the objective, in the span of the data where that pays.
 Search run_in_span;
+
+/// Whether the loss is smooth, and the examples have principal axes.
+bool supports_newton(const LocalObjective& objective);
 
 /// Whether interior points know the dual of the loss.
 bool supports_interior_point(const LocalObjective& objective);

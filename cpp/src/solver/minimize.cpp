@@ -27,7 +27,7 @@ Words words(Status status) {
     case Status::converged:
       return {"converged", "the certified suboptimality is within the tolerance"};
     case Status::zero_model:
-      return {"zero_model", "the objective is least at w = 0, where only the larger class is predicted"};
+      return {"zero_model", "the objective is least at w = 0, where all examples have the same score"};
     case Status::stationary:
       return {"stationary",
               "a point where no step of the search leads down; the loss is not convex, so no bound is known"};
@@ -139,21 +139,22 @@ bool has_kinks(const LocalObjective& objective) {
   return factors != nullptr && total_rank(*factors, objective.n_samples()) <= 4 * objective.n_features();
 }
 
-/// Goes on with one problem, by interior points and then by L-BFGS from the better model: interior points lose their
-/// way where spreads dominate all margins.
+/// Goes on with one problem, by interior points or Hessians and then by L-BFGS from the better model: interior points
+/// lose their way where spreads dominate all margins.
 void finish(const LocalObjective& problem, const Moments& about, const BatchSettings& settings, Result& result) {
   constexpr Index few_features = 20;  // for which interior points are faster than another proof of a minimum at w = 0
   if (result.steps > 0 && problem.n_features() > few_features) {
     take_zero_models(problem, settings, result);
     if (result.suboptimality(0) <= settings.tolerance) return;
   }
-  for (Search* const run : {run_interior_point, run_lbfgs}) {
+  for (Search* const run : {supports_newton(problem) ? run_newton : run_interior_point, run_lbfgs}) {
     constexpr Index last_resort = 200;
     const Index done = result.steps;
     if (done >= settings.max_iterations || result.suboptimality(0) <= settings.tolerance) break;
     BatchSettings rest = settings;
     rest.max_iterations -= done;
-    if (run == run_lbfgs) rest.max_iterations = std::min(rest.max_iterations, last_resort);
+    const bool has_kinks = problem.loss()->traits().kinked;
+    if (run == run_lbfgs && has_kinks) rest.max_iterations = std::min(rest.max_iterations, last_resort);
     if (settings.report) {
       rest.report = [&settings, done](const Progress& at) {
         settings.report({done + at.epochs, at.objective, at.suboptimality});
@@ -203,11 +204,13 @@ bool begins_in_the_dual(const LocalObjective& objective, const Moments& about) {
   return n <= 1000.0 * d && (objective.n_problems() > 1 ? pull <= 1.0 : pull * n <= 150.0 * d);
 }
 
-/// Whether interior points are worth their Hessians, which for sparse means cost many more passes than for dense ones.
+/// Whether interior points, or smooth losses, are worth their Hessians, which for sparse means cost many more passes
+/// than for dense ones.
 bool has_second_order(const LocalObjective& objective) {
   constexpr Index dear = 2000;  // products for each number that a pass reads
   const Index d = objective.n_features();
-  if (!supports_interior_point(objective) || d > interior_point_features) return false;
+  const bool known = supports_interior_point(objective) || supports_newton(objective);
+  if (!known || d > interior_point_features) return false;
   const Means& means = objective.data().means();
   return !means.sparse() || d * means.rows_worth_a_vector() <= dear;
 }

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halosvm._core import Part
     from halosvm.gaussians.gaussians import Gaussians
-    from halosvm.linear.residuals import Halves
 
     Array = NDArray[np.float64]
 
@@ -173,8 +171,8 @@ def fit_linear(
     n_problems = 1 if len(classes) == 2 else len(classes)
     lam = _lambda_of(settings.C, len(data), weights)
     objective = make_objective(data, codes, n_problems, weights, lam, settings)
-    result = _minimize(objective, n_problems, data.shape[1], settings, start, restarts)
-    _complain(result, settings.tol, _least_at_zero(result, classes))
+    result = minimize(objective, n_problems, data.shape[1], settings, start, restarts)
+    complain(result, settings.tol, least_at_zero(result, classes))
     return result
 
 
@@ -200,28 +198,6 @@ def hessian_product(
     return product
 
 
-def fit_residuals(
-    data: Gaussians, halves: Halves, settings: Settings, start: tuple[Array, Array] | None = None
-) -> Result:
-    """Fit one linear model to values; everything is as in `fit_linear`.
-
-    The examples are there twice, once for each half: that of sign 1 and that of sign -1.
-    """
-    n = len(data)
-    twice = data[np.tile(np.arange(n), 2)]
-    codes = np.repeat(np.array([1, 0], dtype=np.int16), n)
-    weights = np.concatenate(halves.weights)
-    variances = None if halves.variances is None else np.tile(halves.variances, 2)
-    lam = _lambda_of(settings.C, 2 * n, weights)
-    offsets = np.concatenate([halves.high, -halves.low])
-    objective = make_objective(
-        twice, codes, 1, weights, lam, settings, offsets=offsets, variances=variances
-    )
-    result = _minimize(objective, 1, data.shape[1], settings, start)
-    _complain(result, settings.tol, "")
-    return result
-
-
 def make_objective(
     data: Gaussians,
     codes: NDArray[np.int16],
@@ -233,8 +209,12 @@ def make_objective(
     variances: Array | None = None,
     *,
     is_part: bool = False,
+    centre: Array | None = None,
 ) -> _core.Objective:
-    """Return the objective of examples, or of a part of them, where a class may be missing."""
+    """Return the objective of examples, or of a part of them, where a class may be missing.
+
+    Intercepts are those for means that are seen from the centre, if there is one.
+    """
     return _core.Objective(
         data.core_view(),
         codes,
@@ -248,52 +228,11 @@ def make_objective(
         offsets=offsets,
         variances=variances,
         norm=float(settings.norm),
+        centre=centre,
     )
 
 
-def fit_sum(
-    whole: Part,
-    n_problems: int,
-    n_features: int,
-    lam: float,
-    settings: Settings,
-    start: tuple[Array, Array] | None,
-    classes: NDArray[Any] | None = None,
-    *,
-    many_kinks: bool = False,
-) -> Result:
-    """Fit linear models to examples that are elsewhere; everything is as in `fit_linear`.
-
-    Parameters
-    ----------
-    whole : callable
-        Value and gradient of all examples, (W, b, floor) -> Evaluation, with their `moments()`.
-    classes : ndarray of shape (n_classes,), optional
-        The labels; without, targets are values.
-    many_kinks : bool, default=False
-        Whether a tenth of the examples or more are certain, so that J has kinks all over.
-    """
-    at_origin = None
-    if classes is None:
-        zero = whole(np.zeros((1, n_features)), np.zeros(1), 0.0)
-        at_origin = float(zero.value[0])
-    objective = _core.SummedObjective(
-        [whole],
-        weights=[1.0],
-        n_problems=n_problems,
-        n_features=n_features,
-        lam=lam,
-        loss=settings.loss,
-        fit_intercept=settings.fit_intercept,
-        at_origin=at_origin,
-        many_kinks=many_kinks,
-    )
-    result = _minimize(objective, n_problems, n_features, settings, start)
-    _complain(result, settings.tol, "" if classes is None else _least_at_zero(result, classes))
-    return result
-
-
-def _minimize(
+def minimize(
     objective: _core.Objective | _core.SummedObjective,
     n_problems: int,
     n_features: int,
@@ -301,6 +240,7 @@ def _minimize(
     start: tuple[Array, Array] | None,
     restarts: Iterable[Array] = (),
 ) -> Result:
+    """Return what the solver finds from a start and from other coefficients, without complaint."""
     coef, intercept = np.zeros((n_problems, n_features)), np.zeros(n_problems)
     if start is not None and start[0].shape == coef.shape:
         coef, intercept = start[0], start[1] if settings.fit_intercept else intercept
@@ -315,7 +255,8 @@ def _minimize(
     return result
 
 
-def _complain(result: Result, tol: float, at_zero: str) -> None:
+def complain(result: Result, tol: float, at_zero: str = "") -> None:
+    """Warn of a tolerance that is not certified, or of what a minimum at w = 0 means."""
     complaint = _complaint(result, tol) or at_zero
     if complaint:
         warn_user(complaint)
@@ -394,7 +335,7 @@ def _complaint(result: Result, tol: float) -> str:
     return ""
 
 
-def _least_at_zero(result: Result, classes: NDArray[Any]) -> str:
+def least_at_zero(result: Result, classes: NDArray[Any]) -> str:
     """Say what a minimum at w = 0 means to a classifier."""
     zero = ~result.coef.any(axis=1)
     if result.status not in (Status.ZERO_MODEL, Status.STATIONARY) or not zero.any():

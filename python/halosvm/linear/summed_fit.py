@@ -7,22 +7,25 @@ Out: the same result as of a fit of all chunks together, certified as that is.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from halosvm import _core
-from halosvm.checks.targets import class_factors, codes_among, encode_labels
+from halosvm.checks.targets import class_factors, encode_labels
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.linear.linear_fit import (
     Settings,
-    fit_sum,
+    complain,
     lambda_of,
+    least_at_zero,
     make_objective,
+    minimize,
 )
-from halosvm.linear.sums import Reader, Rows, Summary, summarise, survey
+from halosvm.linear.parts import Classes, Residuals, Whole
+from halosvm.linear.residuals import free_model
+from halosvm.linear.returned import View, as_returned
+from halosvm.linear.sums import Reader, Summary, summarise, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,204 +33,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halosvm.linear.linear_fit import Result
-    from halosvm.linear.residuals import Halves
+    from halosvm.linear.residuals import HalvesOf
     from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
 
 SOLVERS = ("auto", "lbfgs")
-
-
-class Piece(NamedTuple):
-    """Codes and weights of the examples of a chunk, and for values their offsets and variances.
-
-    Their total `weight` is in units of 1 / lambda, so that weights can be of any size.
-    """
-
-    codes: NDArray[np.int16]
-    weights: Array | None
-    weight: float
-    offsets: Array | None = None
-    variances: Array | None = None
-
-
-@dataclass
-class Part:
-    """The share that one chunk has in an objective."""
-
-    data: Gaussians
-    pieces: list[Piece]
-    n_problems: int
-    lam: float
-    settings: Settings
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "objectives"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.pieces = [Piece(*map(_aligned, piece)) for piece in self.pieces]
-
-    def __sizeof__(self) -> int:
-        held = (one for piece in self.pieces for one in piece if isinstance(one, np.ndarray))
-        return self.data.nbytes + sum(one.nbytes for one in held)
-
-    @cached_property
-    def objectives(self) -> list[tuple[float, _core.Objective]]:
-        """The weight and the objective of each piece that has a weight."""
-        return [
-            (
-                piece.weight,
-                make_objective(
-                    self.data,
-                    piece.codes,
-                    self.n_problems,
-                    piece.weights,
-                    self.lam,
-                    self.settings,
-                    piece.offsets,
-                    piece.variances,
-                    is_part=True,
-                ),
-            )
-            for piece in self.pieces
-            if piece.weight > 0.0
-        ]
-
-
-def _aligned(value: Any) -> Any:
-    """Return an array that came from elsewhere in memory that the core can look into."""
-    return np.require(value, None, "A") if isinstance(value, np.ndarray) else value
-
-
-class Evaluated(NamedTuple):
-    """What a chunk, or several, add to a sum: rows, their weight, and weight times evaluation."""
-
-    sizes: tuple[int, ...]
-    weight: float
-    evaluation: _core.Evaluation
-
-
-def evaluate(part: Part, W: Array, b: Array, floor: float) -> Evaluated:
-    """Return the share of one chunk in value and gradient."""
-    total = _core.Evaluation.zero(*W.shape)
-    weight = 0.0
-    for mine, objective in part.objectives:
-        total.add(objective(W, b, floor), mine)
-        weight += mine
-    return Evaluated((len(part.data),), weight, total)
-
-
-def add_up(evaluated: list[Evaluated]) -> Evaluated:
-    """Return the sum of what chunks add, in their order."""
-    total = _core.Evaluation.zero(*evaluated[0].evaluation.coef.shape)
-    for one in evaluated:
-        total.add(one.evaluation, 1.0)
-    sizes = tuple(size for one in evaluated for size in one.sizes)
-    return Evaluated(sizes, sum(one.weight for one in evaluated), total)
-
-
-@dataclass(frozen=True)
-class Classes:
-    """Makes of a chunk its part in the problems of a classifier."""
-
-    classes: NDArray[Any]
-    factors: Array | None
-    lam: float
-    settings: Settings
-
-    @property
-    def n_problems(self) -> int:
-        """One for two classes."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-    def __call__(self, rows: Rows) -> Part:
-        """Return the part."""
-        y, weights = rows.y, rows.weights
-        codes = np.zeros(len(y), np.int16)
-        if len(y):
-            again = "no label in the first pass; a source must return the same chunks each time"
-            codes = codes_among(self.classes, y, again)
-        if self.factors is not None:
-            factors = self.factors[codes]
-            weights = factors if weights is None else factors * weights
-        total = float(len(y)) if weights is None else float(weights.sum())
-        pieces = [Piece(codes, weights, total * self.lam)]
-        return Part(rows.data, pieces, self.n_problems, self.lam, self.settings)
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """Makes of a chunk its part in a regression.
-
-    `halves` takes values and their weights, and is pickled with its parameters.
-    """
-
-    halves: Callable[[Array, Array], Halves]
-    lam: float
-    settings: Settings
-
-    n_problems = 1
-
-    def __call__(self, rows: Rows) -> Part:
-        """Return the part: the chunk's examples as those of two problems, one for each half."""
-        n = len(rows.y)
-        halves = self.halves(rows.y, np.ones(n) if rows.weights is None else rows.weights)
-        pieces = [
-            Piece(
-                np.full(n, code, np.int16),
-                weights,
-                float(weights.sum()) * self.lam,
-                offsets,
-                halves.variances,
-            )
-            for code, offsets, weights in zip(
-                (1, 0), (halves.high, -halves.low), halves.weights, strict=True
-            )
-        ]
-        return Part(rows.data, pieces, 1, self.lam, self.settings)
-
-
-class Whole:
-    """All chunks as one part of an objective, which asks each of them in their order."""
-
-    def __init__(self, parts: Source, summary: Summary, moments: _core.Moments) -> None:
-        self._parts = parts
-        self._summary = summary
-        self._moments = moments
-        self._last: tuple[tuple[bytes, bytes, float], _core.Evaluation] | None = None
-        self.at_zero: Callable[[Array, Array, float], _core.Evaluation] | None = None
-
-    def moments(self) -> _core.Moments:
-        """Return location and scale of the features."""
-        return self._moments
-
-    def __call__(self, W: Array, b: Array, floor: float) -> _core.Evaluation:
-        """Return value and gradient, by a pass over all chunks unless they are known without."""
-        if self.at_zero is not None and not W.any():
-            return self.at_zero(W, b, floor)
-        key = (W.tobytes(), b.tobytes(), floor)
-        if self._last is None or self._last[0] != key:
-            self._last = (key, self._by_a_pass(W, b, floor))
-        return self._last[1]
-
-    def _by_a_pass(self, W: Array, b: Array, floor: float) -> _core.Evaluation:
-        total: Evaluated = self._parts.reduce(evaluate, add_up, W, b, floor)
-        self._require_same(list(total.sizes))
-        mean = _core.Evaluation.zero(*W.shape)
-        mean.add(total.evaluation, 1.0 / total.weight)
-        return mean
-
-    def _require_same(self, sizes: list[int]) -> None:
-        before = self._summary.sizes
-        if sizes == before:
-            return
-        what = f"there are {len(sizes)} chunks, in the first pass there were {len(before)}"
-        for number, (now, then) in enumerate(zip(sizes, before, strict=False)):
-            if now != then:
-                what = f"chunk {number} has {now} rows, in the first pass it had {then}"
-                break
-        raise ValueError(f"{what}; a source must return the same chunks, from the first, each time")
 
 
 def fit_classes(
@@ -254,11 +65,13 @@ def fit_classes(
         factors = class_factors(classes, weights, estimator.class_weight)
         weights = weights * factors
     lam = lambda_of(settings.C, float(weights.sum()))
-    problem = Classes(classes, factors, lam, settings)
-    whole = Whole(rows.then(problem), summary, _moments(shares, weights, settings))
+    moments = _moments(shares, weights, settings)
+    view = View(_origin(moments, settings))
+    problem = Classes(classes, factors, lam, settings, view.centre if view.moves else None)
+    whole = Whole(rows.then(problem), summary, _seen(moments, view))
     # Where w = 0 spreads are 0 too, and all that counts of a class is its weight and its mean.
     whole.at_zero = make_objective(
-        Gaussians(np.stack([share.mean for share in shares])),
+        Gaussians(np.stack([share.mean - view.centre for share in shares])),
         np.arange(len(classes), dtype=np.int16),
         problem.n_problems,
         weights,
@@ -266,17 +79,41 @@ def fit_classes(
         settings,
         is_part=True,
     )
-    result = fit_sum(
-        whole,
-        problem.n_problems,
-        summary.shape[1],
-        lam,
-        settings,
-        start(classes),
-        classes,
-        many_kinks=summary.many_kinks,
+    result = _minimize(
+        whole, problem.n_problems, lam, settings, start(classes), view, summary.many_kinks
     )
+    if view.moves:
+        result = as_returned(result, view, settings, lambda: moments, whole.exact_values)
+    complain(result, settings.tol, least_at_zero(result, classes))
     return classes, result, summary
+
+
+def _minimize(
+    whole: Whole,
+    n_problems: int,
+    lam: float,
+    settings: Settings,
+    start: tuple[Array, Array] | None,
+    view: View,
+    many_kinks: bool,
+    at_origin: float | None = None,
+) -> Result:
+    """Return the models of the sum, as they are seen from the view."""
+    n_features = len(view.centre)
+    objective = _core.SummedObjective(
+        [whole],
+        weights=[1.0],
+        n_problems=n_problems,
+        n_features=n_features,
+        lam=lam,
+        loss=settings.loss,
+        fit_intercept=settings.fit_intercept,
+        at_origin=at_origin,
+        many_kinks=many_kinks,
+    )
+    if start is not None and start[0].shape == (n_problems, n_features):
+        start = view.into(*start)
+    return minimize(objective, n_problems, n_features, settings, start)
 
 
 def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Summary, Settings]:
@@ -294,22 +131,35 @@ def survey_values(source: Source, estimator: Any, loss: str) -> tuple[Source, Su
 def fit_values(
     rows: Source,
     summary: Summary,
-    halves: Callable[[Array, Array], Halves],
+    halves: HalvesOf,
     settings: Settings,
     start: tuple[Array, Array] | None,
 ) -> Result:
-    """Fit a regression to checked chunks; everything is as in `fit_residuals`.
-
-    `halves` makes those of the loss of values and their weights, and can be pickled.
-    """
+    """Fit a regression to checked chunks; everything is as in `fit_residuals`."""
     one = np.ones(1)
     of_one = halves(one, one)
     twice = sum(float(weights.sum()) for weights in of_one.weights)
     lam = lambda_of(settings.C, twice * summary.weight)
     moments = _moments(list(summary.shares.values()), one, settings)
-    whole = Whole(rows.then(Residuals(halves, lam, settings)), summary, moments)
-    many_kinks = summary.many_kinks and of_one.variances is None
-    return fit_sum(whole, 1, summary.shape[1], lam, settings, start, many_kinks=many_kinks)
+    view = View(_origin(moments, settings), halves.shift, halves.unit)
+    problem = Residuals(halves, lam, settings, view.centre if view.centre.any() else None)
+    whole = Whole(rows.then(problem), summary, _seen(moments, view))
+    uncertain = of_one.variances is not None
+    extremes = np.array([summary.low, summary.high])
+    result = free_model(halves, extremes, uncertain, summary.shape[1], settings)
+    if result is None:
+        at_origin = whole(np.zeros((1, summary.shape[1])), np.zeros(1), 0.0).value[0]
+        many_kinks = summary.many_kinks and not uncertain
+        result = _minimize(whole, 1, lam, settings, start, view, many_kinks, float(at_origin))
+    width = np.sqrt(summary.square + (summary.centre - halves.shift) ** 2) / halves.unit
+
+    def exact_values(W: Array, b: Array) -> Array:
+        return whole.exact_values(W, b, -halves.epsilon, halves.unit)
+
+    unknown = halves.rounding(float(width))
+    result = as_returned(result, view, settings, lambda: moments, exact_values, unknown)
+    complain(result, settings.tol)
+    return result
 
 
 def _settings(source: Source, estimator: Any, **others: Any) -> Settings:
@@ -341,6 +191,28 @@ def _moments(shares: list[Any], weights: Array, settings: Settings) -> _core.Mom
     wide = [one.widest for one in shares if one.widest.size]
     widest = np.max(wide, axis=0) if wide else np.zeros(0)
     return _core.Moments(mean=mean, centre=centre, variance=variance, widest=widest)
+
+
+def _origin(moments: _core.Moments, settings: Settings) -> Array:
+    """Return from where scores keep their digits: the mean if it is far from 0.
+
+    Each pass over means that are seen from elsewhere copies them.
+    """
+    far = 1000.0  # deviations
+    constant = 1e-12  # rounding alone gives a constant feature a deviation
+    offset, deviation = np.abs(moments.centre), np.sqrt(moments.variance)
+    is_far = ((offset > far * deviation) & (deviation >= constant * offset)).any()
+    return moments.centre if settings.fit_intercept and is_far else np.zeros_like(offset)
+
+
+def _seen(moments: _core.Moments, view: View) -> _core.Moments:
+    """Return the moments of the same features from the centre of a view."""
+    return _core.Moments(
+        mean=moments.mean - view.centre,
+        centre=moments.centre - view.centre,
+        variance=moments.variance,
+        widest=moments.widest,
+    )
 
 
 def refuse_arguments(estimator: Any, **given: Any) -> None:

@@ -151,6 +151,8 @@ class Summary:
     shares : dict of label to Share
     centre, square : float
         Of values: their weighted mean and their mean square about it.
+    low, high : float
+        The least and the largest of those that have a weight.
     kinked : int
         Rows of the chunks of which many examples are certain.
     """
@@ -163,6 +165,8 @@ class Summary:
     shares: dict[Any, Share]
     centre: float = 0.0
     square: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
     kinked: int = 0
     sizes: list[int] = field(default_factory=list)  # rows of each chunk
 
@@ -197,6 +201,7 @@ def survey(rows: Rows, settings: Settings, values: bool) -> Summary:
     if values and (total := summary.weight):
         summary.centre = float(c @ y / total)
         summary.square = float(c @ (y - summary.centre) ** 2 / total)
+        summary.low, summary.high = float(y[c > 0].min()), float(y[c > 0].max())
     return summary
 
 
@@ -244,6 +249,7 @@ def summarise(each: Iterator[Summary], fit_intercept: bool) -> Summary:
         total.shape = (total.shape[0] + one.shape[0], total.shape[1])
         total.kinked += one.kinked
         total.certain &= one.certain
+        total.low, total.high = min(total.low, one.low), max(total.high, one.high)
     if total is None:
         raise ValueError(f"X has {len(sizes)} chunks and no rows; at least 1 row is needed")
     total.labels = labels[0]

@@ -17,9 +17,16 @@ from halosvm.checks.reading import as_float_array, require_finite
 from halosvm.checks.targets import weight_of_each
 from halosvm.files.chunks import Chunks
 from halosvm.linear.error_sizes import require_error_scale, with_sizes
-from halosvm.linear.linear_fit import SOLVERS, Settings, fit_residuals
+from halosvm.linear.linear_fit import SOLVERS, Settings
 from halosvm.linear.linear_model import LinearScores
-from halosvm.linear.residuals import LOSSES, HalvesOf, ResidualLoss, Scale, variances_of
+from halosvm.linear.residuals import (
+    LOSSES,
+    HalvesOf,
+    ResidualLoss,
+    Scale,
+    fit_residuals,
+    variances_of,
+)
 from halosvm.linear.stream import Stream
 from halosvm.linear.summed_fit import fit_values, refuse_arguments, survey_values
 
@@ -95,9 +102,10 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         Iterations; passes over the data but for "interior_point".
     objective_ : float
         lambda / 2 |w|^2 + sum_i c_i loss_i with weights c_i normalised to sum 1, and
-        lambda = 1 / (C sum(c)).
+        lambda = 1 / (C sum(c)), of the numbers in `coef_` and `intercept_`.
     suboptimality_ : float
-        Certified upper bound of (J - J*) / J*; infinite when nothing is known.
+        Certified upper bound of (J - J*) / J*; infinite when nothing is known. The rounding of
+        `intercept_` counts: it may cost values of 1e9 that have errors of 1e-3 more than `tol`.
     status_ : str
         How the fit ended, in one sentence.
     n_features_in_ : int
@@ -231,10 +239,10 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         shift = scale.centre if self.fit_intercept else 0.0
 
         noise = variances_of(y_std, len(data), scale.unit, **rows)
-        halves = self._halves(scale, shift)(values, weights, noise)
+        halves = self._halves(scale, shift)
         settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
-        result = fit_residuals(data, halves, settings, self._start(scale.unit, shift))
-        return self._take(result, scale, shift)
+        result = fit_residuals(data, values, weights, noise, halves, settings, self._start())
+        return self._take(result, scale)
 
     def partial_fit(
         self,
@@ -302,22 +310,21 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         noise = variances_of(y_std, 1, scale.unit)
         halves = self._halves(scale, shift, None if noise is None else float(noise[0]))
         settings = dataclasses.replace(settings, C=self.C * scale.unit ** (loss.degree - 2))
-        result = fit_values(rows, summary, halves, settings, self._start(scale.unit, shift))
+        result = fit_values(rows, summary, halves, settings, self._start())
         self._remember_features(summary)
         self._remember_units(summary)
         self._remember_errors(not summary.certain)
-        return self._take(result, scale, shift)
+        return self._take(result, scale)
 
     def _halves(self, scale: Scale, shift: float, noise: float | None = None) -> HalvesOf:
-        epsilon = self.epsilon / scale.unit if "epsilon" in self.loss else 0.0
+        epsilon = self.epsilon if "epsilon" in self.loss else 0.0
         return HalvesOf(shift, scale.unit, epsilon, self._shares(), noise)
 
     def _shares(self) -> tuple[float, float]:
         return (self.quantile, 1.0 - self.quantile) if self.loss == "pinball" else (1.0, 1.0)
 
-    def _take(self, result: Result, scale: Scale, shift: float) -> Self:
-        self.coef_ = result.coef[0] * scale.unit
-        self.intercept_ = float(result.intercept[0] * scale.unit + shift)
+    def _take(self, result: Result, scale: Scale) -> Self:
+        self.coef_, self.intercept_ = result.coef[0], float(result.intercept[0])
         result.describe(self)
         self.objective_ *= sum(self._shares()) * scale.unit ** LOSSES[self.loss].degree
         return self
@@ -370,8 +377,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
             raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}")
         return LOSSES[self.loss]
 
-    def _start(self, unit: float, shift: float) -> tuple[Array, Array] | None:
-        """Return the last fit's model in the units of this one, if it is wanted."""
+    def _start(self) -> tuple[Array, Array] | None:
+        """Return the last fit's model, if it is wanted."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        return self.coef_[None] / unit, np.array([(self.intercept_ - shift) / unit])
+        return self.coef_[None], np.array([self.intercept_])

@@ -97,8 +97,6 @@ TEST_CASE("points and outputs of other shapes than the objective's are refused b
   CHECK(refused_at(W, Vector::Zero(2), out) == "intercept");
   CHECK(refused_at(W, b, Evaluation(2, 3)) == "out");
   CHECK(refused_at(W, b, Evaluation(3, 2)) == "out");
-  CHECK(refused([&] { objective.dual_bound(W, Evaluation(3, 2), Vector::Zero(3)); }) == "at");
-  CHECK(refused([&] { objective.dual_bound(W, out, Vector::Zero(2)); }) == "centre");
   CHECK(refused([&] { objective.hessian(W, b, Vector::Zero(3)); }) == "objective");
   CHECK(refused([&] { objective.only(0).hessian(Matrix::Zero(1, 3), Vector::Zero(1), Vector::Zero(2)); }) == "centre");
 }

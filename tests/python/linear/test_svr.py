@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVR, LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from halosvm import Covariances, EmpiricalBayes, Gaussians, UncertainSVR
+from halosvm import Covariances, EmpiricalBayes, Gaussians, UncertainSVR, chunks
 
 LOSSES = (
     "epsilon_insensitive",
@@ -258,6 +258,32 @@ def test_values_within_the_tube_need_no_slope(loss):
         assert reg.objective_ == 0
         assert not reg.coef_.any()
         np.testing.assert_allclose(reg.predict(X), level, atol=0.5)
+
+
+@pytest.mark.parametrize("solver", ["auto", "lbfgs", "sgd"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_values_that_cost_nothing_end_at_once_without_a_word_of_classes(solver, fit_intercept):
+    """The least J is 0: w = 0 is the minimum, whether values are in memory or in chunks."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.uniform(-0.09, 0.07, 30)
+    y += 1.7e9 if fit_intercept else 0.0
+    for loss in LOSSES[:2]:
+        reg = UncertainSVR(loss=loss, solver=solver, fit_intercept=fit_intercept)
+        sources = [(X, y)] if solver == "sgd" else [(X, y), (chunks(lambda: [(X, y), (X, y)]),)]
+        for source in sources:
+            reg.fit(*source)
+            assert not reg.coef_.any()
+            assert (reg.objective_, reg.suboptimality_, reg.n_iter_) == (0.0, 0.0, 1)
+            assert np.abs(y - reg.intercept_).max() <= 0.1
+            assert "class" not in reg.status_
+
+
+def test_a_minimum_at_w_0_is_not_told_in_words_of_classes():
+    X, y = np.array([[-1.0], [1.0], [-1.0], [1.0]]), [0.0, 0.0, 1.0, 1.0]
+    reg = UncertainSVR(epsilon=0.0).fit(X, y, X_std=np.full((4, 1), 9.0))
+    assert not reg.coef_.any()
+    assert "w = 0" in reg.status_
+    assert "class" not in reg.status_
 
 
 def test_predictions_have_the_spread_of_their_inputs():

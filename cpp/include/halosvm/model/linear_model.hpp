@@ -31,6 +31,9 @@ struct LinearModel {
   }
 };
 
+/// The same scores for means as they are seen from \p centre: intercepts b_k + w_k'centre, rounded once.
+LinearModel seen_from(LinearModel model, const ConstVectorRef& centre);
+
 /// out(i, k) = w_k'x_i + b_k, the score of a certain point and the mean score of an uncertain one.
 /// \param means n_samples x n_features. \param out n_samples x n_problems.
 /// \throws std::invalid_argument for sizes that do not agree, and numbers that are not finite.

@@ -15,7 +15,7 @@ namespace halosvm {
 /// How a run ended.
 enum class Status : std::uint8_t {
   converged,       ///< The certified suboptimality of every problem is within the tolerance.
-  zero_model,      ///< Converged, and some objective is least at w = 0: it knows only the larger class (spec A.6).
+  zero_model,      ///< Converged, and some objective is least at w = 0: all scores are alike (spec A.6).
   stationary,      ///< The loss is not convex, and no step of the search leads down; no bound is known.
   max_iterations,  ///< The allowed number of iterations ended first.
   stalled          ///< Rounding, or a method that no longer got ahead, ended the search first.
@@ -43,7 +43,8 @@ enum class Method : std::uint8_t {
   /// hundreds where a tenth of fewer examples is certain, or where w can leave low-rank spreads behind (w dimensions
   /// against those of all factors together); interior points need 7 to 40 iterations there, of n_features / 8 passes
   /// each. So these go to interior points, others to L-BFGS, and those problems to interior points after it that have
-  /// not converged in as many passes as take as long. Before all this, certain points of losses with kinks go through
+  /// not converged in as many passes as take as long; smooth losses go on along the principal axes of their Hessians.
+  /// Before all this, certain points of losses with kinks go through
   /// up to 400 passes of the dual coordinate method if their means are sparse, with fewer than 100 of them for each
   /// feature, if they are half as many as the features or fewer, or if C times the mean of |x|^2 is so small (at most
   /// 10, less where the others are quick) that 5 to 100 passes are enough; points and factors that span less than half

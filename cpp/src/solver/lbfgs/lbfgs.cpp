@@ -3,6 +3,7 @@
 #include "solver/lbfgs/descent.hpp"
 #include "solver/lbfgs/samples.hpp"
 #include "solver/method.hpp"
+#include "solver/principal_axes.hpp"
 #include "objective/rounding.hpp"
 
 #include <algorithm>
@@ -64,6 +65,15 @@ class Lbfgs {
   }
 
   void begin_with(double floor) { floor_ = floor; }
+
+  /// Takes models whose J is known: what is left to find is a bound.
+  void prove(const Result& known) {
+    best_value_ = known.objective;
+    best_coef_ = known.model.coef;
+    best_intercept_ = known.model.intercept;
+    lower_ = known.lower_bound;
+    at_zero_.setConstant(infinity);
+  }
 
   /// Ends the search after so many passes unless it is near its end.
   void give_up_after(Index passes) { brief_ = passes; }
@@ -163,7 +173,7 @@ class Lbfgs {
     constexpr double cautious = 0.8;
     double gap = 0.0;
     for (Index k = 0; k < n_problems_; ++k) {
-      if (!at_rest(k)) gap = std::max(gap, (gradient_.value(k) - lower_(k)) / gradient_.value(k));
+      if (!at_rest(k)) gap = std::max(gap, (least(k) - lower_(k)) / least(k));
     }
     return floor_ * std::clamp(cautious * std::sqrt(settings_.tolerance / gap), deepest_fall, 0.5);
   }
@@ -173,8 +183,8 @@ class Lbfgs {
   bool falls_on() const {
     for (Index k = 0; k < n_problems_; ++k) {
       if (at_rest(k)) continue;
-      const double certified = gradient_.value(k) - lower_(k);
-      const double left = gradient_.value(k) - bound(k);
+      const double certified = least(k) - lower_(k);
+      const double left = least(k) - bound(k);
       if (certified > 2.0 * left || left > 2.0 * certified) return false;
     }
     return next_floor() == deepest_fall * floor_;
@@ -297,8 +307,14 @@ class Lbfgs {
     return rounding_.bound({at.dual(k), at.dual_size(k), at.slope(k), at.square(k)}, dual_w_.row(k).transpose());
   }
 
+  /// The value here, or a lower one that is known.
+  double least(Index k) const { return std::min(gradient_.value(k), best_value_(k)); }
+
   /// Certified suboptimality of one problem, and of the worst.
-  double gap(Index k) const { return lower_(k) > 0.0 ? (best_value_(k) - lower_(k)) / lower_(k) : infinity; }
+  double gap(Index k) const {
+    if (best_value_(k) == 0.0) return 0.0;  // the least there is
+    return lower_(k) > 0.0 ? (best_value_(k) - lower_(k)) / lower_(k) : infinity;
+  }
   double worst_gap() const {
     double worst = 0.0;
     for (Index k = 0; k < n_problems_; ++k) worst = std::max(worst, gap(k));
@@ -312,8 +328,8 @@ class Lbfgs {
     if (!walk(k).leads(gradient_.value(k))) return false;  // the line search comes back from here
     if (walk(k).trial().head(d_).isZero(0.0) && pass_ < few_passes) return false;
     const double open = gradient_.coef.row(k).squaredNorm() / (2.0 * objective_.regularisation());
-    return open <= std::max(0.5 * settings_.tolerance * gradient_.value(k),
-                            floor_ > 0.0 ? 0.1 * (gradient_.value(k) - bound(k)) : 0.0);
+    return open <=
+           std::max(0.5 * settings_.tolerance * gradient_.value(k), floor_ > 0.0 ? 0.1 * (least(k) - bound(k)) : 0.0);
   }
 
   /// Moves the walks on. Those that are near wait for the others: steps that only rounding decides would make results
@@ -371,6 +387,7 @@ class Lbfgs {
   /// tells nothing about the classes: some steps are spent on doing better.
   bool at_rest(Index k) const {
     const bool certified = gap(k) <= settings_.tolerance;
+    if (best_value_(k) == 0.0) return true;
     return (certified && (best_value_(k) < at_zero_(k) || pass_ >= few_passes)) || vanishing(k);
   }
 
@@ -474,9 +491,58 @@ Result run_lbfgs_briefly(const LocalObjective& objective, const Moments& about, 
   return run.run();
 }
 
+bool supports_newton(const LocalObjective& objective) {
+  return !objective.loss()->traits().kinked && PrincipalAxes::fit(objective);
+}
+
+Result run_newton(const LocalObjective& problem, const Moments& about, const LinearModel& start,
+                  const BatchSettings& settings) {
+  constexpr Index few = 20;  // passes that a Hessian serves
+  const PrincipalAxes axes(problem, problem.hessian(start.coef, start.intercept, about.centre));
+  const LocalObjective& turned = axes.objective();
+  const Moments there = turned.moments();
+  Result best;
+  best.model = axes.into(start);
+  best.objective = Vector::Constant(1, infinity);
+  best.lower_bound = Vector::Zero(1);
+  while (best.steps < settings.max_iterations) {
+    BatchSettings some = settings;
+    some.max_iterations = std::min(few, settings.max_iterations - best.steps);
+    if (settings.report) {
+      some.report = [&settings, done = best.steps](const Progress& at) {
+        settings.report({done + at.epochs, at.objective, at.suboptimality});
+      };
+    }
+    Lbfgs run(turned, there, best.model, some);
+    auto factor = std::make_shared<CholeskyFactor>();
+    if (factor->compute(turned.hessian(best.model.coef, best.model.intercept, there.centre))) {
+      run.precondition(0, std::move(factor), 1.0);
+    }
+    const Result next = run.run();
+    const double before = best.objective(0) - best.lower_bound(0);
+    best.take(next, 0);
+    best.steps += next.steps;
+    judge(settings, best);
+    const bool ahead = best.objective(0) - best.lower_bound(0) <= 0.5 * before;
+    if (!ahead || best.status == Status::converged) break;
+  }
+  best.epochs = best.steps;
+  best.model = axes.out_of(best.model);
+  certify(problem, Vector(best.lower_bound), settings, best);
+  return best;
+}
+
 Result run_lbfgs_anywhere(const Objective& objective, const Moments& about, const LinearModel& start,
                           const BatchSettings& settings) {
   return Lbfgs(objective, about, start, settings).run();
+}
+
+Result run_lbfgs_for_a_proof(const Objective& objective, const Moments& about, const Result& known,
+                             const BatchSettings& settings, double floor) {
+  Lbfgs run(objective, about, known.model, settings);
+  run.begin_with(floor);
+  run.prove(known);
+  return run.run();
 }
 
 }  // namespace halosvm
