@@ -183,6 +183,8 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
         limit = SHARE * data + 4 * n_rows
         if solver == "interior_point":
             limit = PER_ROW[solver] * n_rows + FIXED
+        if name == "certain, sgd":  # whose bound is that of dual coordinates: 6 numbers
+            limit += 48 * n_rows
         assert rise < limit, (name, measured)
 
 

@@ -47,6 +47,7 @@ def cells():
     return v + std * rng.normal(size=(n, d)), std, y
 
 
+@pytest.mark.filterwarnings("ignore::halosvm.ErrorsLeftOutWarning")
 def test_an_array_leaves_where_neither_fit_nor_transform_had_errors(cells, tmp_path):
     x, std, y = cells
     holes = np.where(np.arange(x.size).reshape(x.shape) % 7 == 0, np.nan, x)

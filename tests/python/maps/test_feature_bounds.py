@@ -73,8 +73,8 @@ def test_no_perturbation_moves_nystroem_features_beyond_their_bound(
             if features is None:
                 u = rng.normal(size=(500, R.shape[1]))
                 u *= 0.8 / np.linalg.norm(u, norm, axis=1, keepdims=True)
-                moved = fitted.transform(X.mean[i] + u @ R.T, X_std=0).mean
-                apart = moved - fitted.transform(X.mean[i : i + 1], X_std=0).mean
+                moved = fitted.transform(X.mean[i] + u @ R.T, X_std=0)
+                apart = moved - fitted.transform(X.mean[i : i + 1], X_std=0)
                 found = np.linalg.norm(apart, axis=1).max()
             else:
                 found = strongest_move(features, X.mean[i], R, 0.8, norm, rng)

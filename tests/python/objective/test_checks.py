@@ -20,8 +20,8 @@ def test_the_core_does_not_look_again_at_what_python_has_checked():
 
 
 def test_python_itself_refuses_them():
-    with pytest.raises(ValueError, match=r"mean row 1, column 1 is nan"):
-        Gaussians([[0.0, 1.0], [2.0, np.nan]])
+    with pytest.raises(ValueError, match=r"row 1, column 1 is missing \(nan\)"):
+        Gaussians([[0.0, 1.0], [2.0, np.nan]]).core_view()
     with pytest.raises(ValueError, match=r"row 1, column 0 is -1"):
         Gaussians(np.zeros((2, 2)), std=[[0.5, 0.5], [-1.0, 0.5]])
     with pytest.raises(ValueError, match=r"row 1, column 1 is nan"):
