@@ -154,6 +154,13 @@ def _positive(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
 
 
+def _size(text: str) -> float:
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    with contextlib.suppress(ValueError, KeyError):
+        return _positive(number) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[unit]
+    raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes, as 500M or 8G")
+
+
 def _c_value(text: str) -> float | str:
     if text == "cv":
         return text
@@ -267,6 +274,12 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--covariances-are",
         choices=COVARIANCE_KINDS,
         help="default: full where an entry stands beside the diagonal, else diagonal",
+    )
+    group.add_argument(
+        "--memory",
+        type=_size,
+        metavar="SIZE",
+        help="what the table may take, as 500M or 8G (default: half of the memory that is free)",
     )
 
 
