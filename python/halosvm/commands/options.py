@@ -156,7 +156,7 @@ def _positive(text: str) -> float:
 
 def _size(text: str) -> float:
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    with contextlib.suppress(ValueError, KeyError):
+    with contextlib.suppress(ValueError, KeyError, argparse.ArgumentTypeError):
         return _positive(number) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[unit]
     raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes, as 500M or 8G")
 

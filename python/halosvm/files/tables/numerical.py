@@ -50,9 +50,7 @@ class Matrices(NamedTuple):
 _NAME = 64.0  # bytes of the name of a feature
 
 
-def read_svmlight(
-    path: str, data: bytes, features: Sequence[str] | None, room: Room
-) -> Matrices:
+def read_svmlight(path: str, data: bytes, features: Sequence[str] | None, room: Room) -> Matrices:
     """Read svmlight text, whose features are called 1, 2, ...
 
     `features`, where given, are those of a model: a file that lacks the last of them is completed.
