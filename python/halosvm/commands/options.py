@@ -20,6 +20,7 @@ from halosvm.commands.tables.training import train
 from halosvm.files.tables.documents import COVARIANCE_KINDS
 from halosvm.files.tables.opening import FORMATS
 from halosvm.files.tables.roles import KINDS, parse_pattern
+from halosvm.files.tables.room import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,13 +155,6 @@ def _positive(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
 
 
-def _size(text: str) -> float:
-    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    with contextlib.suppress(ValueError, KeyError, argparse.ArgumentTypeError):
-        return _positive(number) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[unit]
-    raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes, as 500M or 8G")
-
-
 def _c_value(text: str) -> float | str:
     if text == "cv":
         return text
@@ -277,7 +271,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--memory",
-        type=_size,
+        type=_told(parse_size),
         metavar="SIZE",
         help="what the table may take, as 500M or 8G (default: half of the memory that is free)",
     )

@@ -3,13 +3,23 @@
 import json
 import math
 import os
+import shutil
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
-from halosvm import Gaussians, UncertainSVC, load_model, save_model
+from halosvm import (
+    Gaussians,
+    IsotropicKernelSVC,
+    UncertainKernelSVC,
+    UncertainStandardScaler,
+    UncertainSVC,
+    load_model,
+    save_model,
+)
 from halosvm.files.model_file import ModelFileError
 
 LABELS = {

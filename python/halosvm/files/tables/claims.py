@@ -112,7 +112,7 @@ def _shown_bytes(views: Any) -> int:
 # ---- FITS ----------------------------------------------------------------------------------------
 def check_fits(path: str, data: bytes, room: Room) -> None:
     """Raise TableError for tables that say more than there is, or would take too much."""
-    from astropy.io import fits
+    from astropy.io import fits  # type: ignore[import-untyped, unused-ignore]
 
     with fits.open(io.BytesIO(data), memmap=False) as hdus:
         for hdu in hdus:
@@ -137,7 +137,7 @@ def check_fits(path: str, data: bytes, room: Room) -> None:
 # ---- ECSV ----------------------------------------------------------------------------------------
 def check_ecsv(path: str, lines: list[str], room: Room) -> None:
     """Raise TableError for a header whose YAML multiplies itself, or columns that do."""
-    import yaml
+    import yaml  # type: ignore[import-untyped, unused-ignore]
 
     header = []
     for line in filter(None, map(str.strip, lines)):

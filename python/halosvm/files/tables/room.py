@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 from halosvm.files.tables.trouble import TableError
@@ -35,6 +37,16 @@ class Room:
                 f"{path}: {what} would take {_shown(needed)}, and {told} is {_shown(room)}; "
                 "--memory SIZE sets another limit"
             )
+
+
+def parse_size(text: str) -> float:
+    """Read a number of bytes, as 500M or 8G."""
+    factor = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1:].upper())
+    with suppress(ValueError):
+        size = float(text if factor is None else text[:-1]) * (factor or 1.0)
+        if 0.0 < size < math.inf:
+            return size
+    raise ValueError(f"{text!r} is not a size in bytes, as 500M or 8G")
 
 
 def _shown(size: float) -> str:

@@ -150,7 +150,7 @@ def _load_astropy(path: str, data: bytes, form: str, room: Room) -> tuple[_Colum
     formats = {"ecsv": "ascii.ecsv"}
     # of a stream of text astropy would read the bytes, of a text without a line break a file
     source = data.decode("utf-8").splitlines() if form == "ecsv" else io.BytesIO(data)
-    if form == "ecsv":
+    if isinstance(source, list):
         check_ecsv(path, source, room)
     else:
         (check_fits if form == "fits" else check_votable)(path, data, room)
