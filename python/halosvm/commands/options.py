@@ -20,6 +20,7 @@ from halosvm.commands.tables.training import train
 from halosvm.files.tables.documents import COVARIANCE_KINDS
 from halosvm.files.tables.opening import FORMATS
 from halosvm.files.tables.roles import KINDS, parse_pattern
+from halosvm.files.tables.room import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,11 +264,10 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         help="what error columns hold whose names do not say it (default: %(default)s)",
     )
     group.add_argument("--covariances", metavar="FILE", help="covariances of SVM-GSU's three files")
-    group.add_argument(
-        "--covariances-are",
-        choices=COVARIANCE_KINDS,
-        help="default: full where an entry stands beside the diagonal, else diagonal",
-    )
+    text = "default: full where an entry stands beside the diagonal, else diagonal"
+    group.add_argument("--covariances-are", choices=COVARIANCE_KINDS, help=text)
+    text = "what the table may take, as 500M or 8G (default: half of the memory that is free)"
+    group.add_argument("--memory", type=_told(parse_size), metavar="SIZE", help=text)
 
 
 def _add_label(parser: argparse.ArgumentParser) -> None:

@@ -66,8 +66,12 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
-    keys = [key for key, _ in pairs]
-    return _Refused(f"{next(key for key in made if keys.count(key) > 1)!r} is there twice")
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            break
+        seen.add(key)
+    return _Refused(f"{key[:40]!r} is there twice")
 
 
 class Node:

@@ -79,8 +79,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
 
     Notes
     -----
-    Of what only a new fit would use, a `random_state` that is a generator is saved as None, a cache
-    (`memory`) too, and the given start of a population, validation data, and splits, as the
+    The folder of a cache (`memory`) is neither saved nor loaded: whoever fits names their own. Of
+    what only a new fit would use, a `random_state` that is a generator is saved as None, and the
+    given start of a population, validation data, and splits, as the
     default; an estimator within another one comes back as a clone of its fit. `corrections_` of a
     `TotalSVC` are not saved. A machine of `halosvm.dask` comes back as that of `halosvm`. A stream
     goes on with the same bits after `partial_fit` was loaded.

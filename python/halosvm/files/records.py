@@ -70,6 +70,8 @@ SAVED: dict[str, Saved] = {}
 # ---- records -------------------------------------------------------------------------------------
 _FRAMES = "_sklearn_output_config"  # what `set_output` leaves
 _ERRORS = "_had_errors"  # where examples of the fit had errors
+# A folder of a cache: a fit would write there, and unpickle what is there, which runs code.
+_NEVER = ("memory",)
 _KEYS = {"estimator": "machine", "estimator_": "machine"}  # the name of the class is "estimator"
 
 
@@ -128,7 +130,9 @@ def estimator_from(node: Node) -> Any:
     fields = node.fields(needed, others)
     sizes = Sizes()
     given = fields["parameters"].fields((), None)
-    parameters = {key: values.parameter_from_json(each) for key, each in given.items()}
+    parameters = {
+        key: values.parameter_from_json(each) for key, each in given.items() if key not in _NEVER
+    }
     parts = {
         attribute: part.read(fields[key_of(attribute)], sizes)
         for attribute, part in (saved.parts | saved.others).items()
@@ -186,8 +190,6 @@ def _parameters_of(estimator: Any, saved: Saved) -> dict[str, Any]:
     if not hasattr(estimator, "get_params"):
         return {}
     parameters = estimator.get_params(deep=False)
-    if "memory" in parameters and not isinstance(parameters["memory"], str):
-        parameters["memory"] = None
     if isinstance(estimator, SafeSVC):
         parameters["bounds"] = tuple(estimator.bounds)
         if not isinstance(estimator.validation, numbers.Real):
@@ -204,7 +206,7 @@ def _parameters_of(estimator: Any, saved: Saved) -> dict[str, Any]:
     return {
         name: values.parameter_to_json(name, value)
         for name, value in parameters.items()
-        if name not in saved.derived and name not in saved.parts
+        if name not in (*saved.derived, *saved.parts, *_NEVER)
     }
 
 

@@ -3,13 +3,23 @@
 import json
 import math
 import os
+import shutil
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
-from halosvm import Gaussians, UncertainSVC, load_model, save_model
+from halosvm import (
+    Gaussians,
+    IsotropicKernelSVC,
+    UncertainKernelSVC,
+    UncertainStandardScaler,
+    UncertainSVC,
+    load_model,
+    save_model,
+)
 from halosvm.files.model_file import ModelFileError
 
 LABELS = {
@@ -306,3 +316,32 @@ def test_key_that_is_there_twice_is_told(tmp_path, fitted):
 def test_absent_file_is_told(tmp_path):
     with pytest.raises(ModelFileError, match=r"cannot read .*: No such file"):
         load_model(tmp_path / "absent.json")
+
+
+def test_folder_of_a_cache_is_neither_saved_nor_loaded(tmp_path):
+    """A fit with one unpickles what lies there, which runs code."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y = np.arange(20) % 2
+    path, folder = tmp_path / "model.json", tmp_path / "cache"
+    for made in (
+        make_pipeline(UncertainStandardScaler(), UncertainSVC(), memory=str(folder)),
+        UncertainKernelSVC(memory=str(folder)),
+        IsotropicKernelSVC(memory=str(folder)),
+    ):
+        save_model(made.fit(Gaussians(X, std=np.ones(20)), y), path)
+        shutil.rmtree(folder)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        assert "memory" not in document["parameters"]
+        document["parameters"]["memory"] = str(folder)
+        path.write_text(json.dumps(document), encoding="utf-8")
+        loaded = load_model(path)
+        assert loaded.memory is None
+        loaded.fit(Gaussians(X, std=np.ones(20)), y)
+        assert not folder.exists()
+
+
+def test_key_that_is_there_twice_among_many_is_found_in_linear_time(tmp_path):
+    members = ",".join(f'"k{k}": 1' for k in range(200_000))  # of which squares take minutes
+    (tmp_path / "model.json").write_text(f'{{{members}, "k199999": 2}}', encoding="ascii")
+    with pytest.raises(ModelFileError, match="'k199999' is there twice"):
+        load_model(tmp_path / "model.json")

@@ -9,9 +9,11 @@ import time
 import zipfile
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from astropy.table import QTable
 from astropy.units import mJy, uJy
+from pyarrow import feather, parquet
 
 from halosvm import load_model
 from halosvm.commands.cli import main
@@ -90,7 +92,7 @@ def _pack(folder):
     return "t.npz"
 
 
-def _by_astropy(name, form):
+def _by_astropy(name, form, **options):
     def write(folder):
         X, std, y = _rows()
         columns = {
@@ -99,13 +101,30 @@ def _by_astropy(name, form):
             "b": X[:, 1],
             "kind": y.astype(str),
         }
-        QTable(columns).write(folder / name, format=form)
+        QTable(columns).write(folder / name, format=form, **options)
         return [name], ["--label", "kind"]
 
     return write
 
 
+def _by_pyarrow(name, **options):
+    def write(folder):
+        X, std, y = _rows()
+        kinds = pa.array([f"k{label}" for label in y])
+        columns = {"a": X[:, 0], "a_std": std[:, 0], "b": X[:, 1], "n": np.arange(12)}
+        table = pa.table({**columns, "kind": kinds, "again": kinds.dictionary_encode()})
+        written = parquet.write_table if name.endswith("parquet") else feather.write_feather
+        written(table, str(folder / name), **options)
+        return [name], ["--label", "kind", "--drop", "again"]
+
+    return write
+
+
 WRITERS = {
+    "parquet": _by_pyarrow("t.parquet", compression="zstd"),
+    "parquet, plain": _by_pyarrow("t.parquet", compression="none", use_dictionary=False),
+    "feather": _by_pyarrow("t.feather", compression="uncompressed"),
+    "feather, packed": _by_pyarrow("t.feather", compression="lz4"),
     "csv": _csv,
     "csv.gz": _packed,
     "svmlight": _svmlight,
@@ -115,6 +134,7 @@ WRITERS = {
     "fits": _by_astropy("t.fits", "fits"),
     "ecsv": _by_astropy("t.ecsv", "ascii.ecsv"),
     "votable": _by_astropy("t.vot", "votable"),
+    "votable, binary": _by_astropy("t.vot", "votable", tabledata_format="binary2"),
 }
 
 
@@ -159,7 +179,18 @@ def test_changed_files_train_a_finite_model_or_are_refused_in_one_line(tmp_path,
         (tmp_path / file).write_bytes(changed(whole[file], rng))
         model.unlink(missing_ok=True)
         table = str(tmp_path / (_pack(tmp_path) if name == "arrays" else files[0]))
-        common = ["train", table, "--C", "1", "--folds", "0", "--output", str(model)]
+        common = [
+            "train",
+            table,
+            "--memory",
+            "300M",
+            "--C",
+            "1",
+            "--folds",
+            "0",
+            "--output",
+            str(model),
+        ]
         status = main([*common, *options])
         captured = capsys.readouterr()
         (tmp_path / file).write_bytes(whole[file])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from halosvm.files.table_models import NOTHING, Trained
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import PATTERNS, ErrorRules
+from halosvm.files.tables.room import Room
 from halosvm.files.tables.table import OWN, read_table
 from halosvm.files.tables.text import Dialect
 
@@ -74,6 +75,7 @@ def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Rea
         labels=getattr(arguments, "labels", None),
         covariances=arguments.covariances,
         covariance_kind=arguments.covariances_are,
+        room=Room(arguments.memory),
     )
 
 

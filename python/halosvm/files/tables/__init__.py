@@ -2,6 +2,8 @@
 
 opening     a path or standard input: its bytes and its format
 text        CSV and TSV in their dialects, read by pandas
+claims      what tables with types say of themselves, checked before their data
+room        how much memory a table may take
 typed       Parquet and Feather by pyarrow; FITS, ECSV and VOTable, with units and masks, by astropy
 reading     how options say that a table is read
 roles       which columns are features, errors and labels

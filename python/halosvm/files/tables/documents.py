@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from halosvm.files.tables.room import Room
     from halosvm.files.tables.table import Table
 
 COVARIANCE_KINDS = ("full", "diagonal", "isotropic")
@@ -55,6 +56,7 @@ def read_documents(
     *,
     form: str | None,
     features: Sequence[str] | None,
+    room: Room,
 ) -> Matrices:
     """Read documents that are in all files given, in the order of the means.
 
@@ -65,6 +67,8 @@ def read_documents(
         None for full where an entry stands beside the diagonal, else diagonal.
     features : sequence of str or None
         Those of a model, which are called 1, 2, ...
+    room : Room
+        The memory that the documents may take.
     """
     vectors = {name: (line, cells) for name, line, cells in _documents(means)}
     targets = {} if labels is None else _labels(labels)
@@ -92,11 +96,11 @@ def read_documents(
         raise TableError(
             f"{means.path} has features 1, 2, ..., the model was trained on {listing(features, 4)}"
         )
-    X = _means(means, [vectors[name] for name in common], d)
+    X = _means(means, [vectors[name] for name in common], d, room)
     S = None
     if covariances is not None:
         entries = [matrices[name] for name in common]
-        S = _covariances(covariances, entries, form, X.shape[1])
+        S = _covariances(covariances, entries, form, X.shape[1], room)
     names = tuple(str(k + 1) for k in range(X.shape[1]))
     rows = [vectors[name][0] for name in common]
     return Matrices(names, X, S, [targets[name] for name in common if labels], rows, tuple(notes))
@@ -138,7 +142,7 @@ def _labels(file: TextFile) -> dict[str, str]:
 
 
 def _means(
-    file: TextFile, documents: Sequence[tuple[int, list[str]]], d: int
+    file: TextFile, documents: Sequence[tuple[int, list[str]]], d: int, room: Room
 ) -> npt.NDArray[np.float64]:
     rows, columns, values = [], [], []
     for row, (line, cells) in enumerate(documents):
@@ -158,14 +162,20 @@ def _means(
             f"{file.path}: the largest index is {largest}, and {len(set(columns))} are in use; "
             "renumber them"
         )
-    X = np.zeros((len(documents), d or largest))
+    n, d = len(documents), d or largest
+    room.require(file.path, 8.0 * n * d, f"the means of {n} documents with {d} features")
+    X = np.zeros((n, d))
     X[rows, columns] = values
     _refuse_repeated(file, [line for line, _ in documents], rows, columns)
     return X
 
 
 def _covariances(
-    file: TextFile, documents: Sequence[tuple[int, list[str]]], form: str | None, d: int
+    file: TextFile,
+    documents: Sequence[tuple[int, list[str]]],
+    form: str | None,
+    d: int,
+    room: Room,
 ) -> Covariances:
     rows, first, second, values = [], [], [], []
     for row, (line, cells) in enumerate(documents):
@@ -201,11 +211,9 @@ def _covariances(
             f"{file.path}, line {lines[rows[k]]}: entry {first[k] + 1},{first[k] + 1} does not go "
             "with --covariances-are isotropic, which has 1,1 alone"
         )
-    if form == "full" and n * d * d > 100 * len(values) + 10**8:
-        raise TableError(
-            f"{file.path}: full covariances of {n} documents with {d} features would take "
-            f"{8e-9 * n * d * d:.0f} GB; --covariances-are diagonal needs entries i,i alone"
-        )
+    if form == "full":
+        what = f"full covariances of {n} documents with {d} features"
+        room.require(file.path, 8.0 * n * d * d, what)
     try:
         if form == "full":
             matrices = np.zeros((n, d, d))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from halosvm.files.tables.room import Room
 from halosvm.files.tables.trouble import TableError, listing
 from halosvm.gaussians.covariances import Covariances
 
@@ -46,7 +47,10 @@ class Matrices(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read_svmlight(path: str, data: bytes, features: Sequence[str] | None) -> Matrices:
+_NAME = 64.0  # bytes of the name of a feature
+
+
+def read_svmlight(path: str, data: bytes, features: Sequence[str] | None, room: Room) -> Matrices:
     """Read svmlight text, whose features are called 1, 2, ...
 
     `features`, where given, are those of a model: a file that lacks the last of them is completed.
@@ -67,6 +71,7 @@ def read_svmlight(path: str, data: bytes, features: Sequence[str] | None) -> Mat
         raise TableError(
             f"{path}: the largest index is {largest}, and {used} indices are in use; renumber them"
         )
+    room.require(path, _NAME * largest, f"the names of {largest} features")
     _require_finite(path, X.data)
     rows = range(1, X.shape[0] + 1)
     wanted = largest if features is None else len(features)
@@ -91,16 +96,16 @@ def _first_cells(data: bytes) -> list[str]:
 
 
 _ERRORS = ("X_std", "X_var", "X_cov")
+_KNOWN = ("X", "y", *_ERRORS, "feature_names")
 
 
-def read_npz(path: str, data: bytes) -> Matrices:
+def read_npz(path: str, data: bytes, room: Room) -> Matrices:
     """Read X, y, one of X_std, X_var and X_cov, and feature_names from a .npz archive."""
-    arrays = _arrays(path, data)
-    known = ("X", "y", *_ERRORS, "feature_names")
-    rest = sorted(set(arrays) - set(known))
+    arrays, rest = _arrays(path, data, room)
     notes = [f"arrays {listing(rest)} left out"] if rest else []
     if "X" not in arrays:
-        raise TableError(f"{path} has no array 'X'; its arrays are {listing(sorted(arrays))}")
+        there = sorted([*arrays, *rest])
+        raise TableError(f"{path} has no array 'X'; its arrays are {listing(there)}")
     X = arrays["X"]
     if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.shape[0] or not X.shape[1]:
         raise TableError(
@@ -147,14 +152,25 @@ def _covariances(path: str, name: str, values: npt.NDArray[Any], n: int, d: int)
         raise TableError(f"{path}: {error}") from error
 
 
-def _arrays(path: str, data: bytes) -> dict[str, npt.NDArray[Any]]:
+def _arrays(path: str, data: bytes, room: Room) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
+    """Return the arrays that have a meaning, and the names of the others, which are not read."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = [name for name in archive.namelist() if name.endswith(".npy")]
-            return {
-                name.removesuffix(".npy"): _array(path, name, archive.read(name))
-                for name in members
+            members = {
+                name.removesuffix(".npy"): name
+                for name in archive.namelist()
+                if name.endswith(".npy")
             }
+            asked = {name: members[name] for name in _KNOWN if name in members}
+            size = sum(archive.getinfo(member).file_size for member in asked.values())
+            room.require(path, size, "its arrays")
+            arrays = {
+                name: _array(path, member, archive.read(member)) for name, member in asked.items()
+            }
+            # bytes and truth values become numbers of eight bytes
+            numbers = sum(array.size for array in arrays.values() if array.dtype.kind in "biuf")
+            room.require(path, 8.0 * numbers, f"its {numbers} numbers")
+            return arrays, sorted(members.keys() - asked.keys())
     except TableError:
         raise
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import re
@@ -12,12 +13,14 @@ import zlib
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halosvm.files.tables.trouble import TableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from halosvm.files.tables.room import Room
 
 FORMATS = {
     "csv": (".csv", ".tsv", ".tab"),
@@ -41,16 +44,18 @@ def shown(path: str | os.PathLike[str]) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return what a file holds, decompressed by what its first bytes say."""
+def read_bytes(path: str | os.PathLike[str], room: Room) -> bytes:
+    """Return what a file holds, decompressed by what its first bytes say, as far as room is."""
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     except OSError as error:
         raise TableError(f"cannot read {shown(path)}: {error.strerror or error}") from error
-    for magic, (name, decompress) in _DECOMPRESSORS.items():
+    for magic, (name, opened) in _DECOMPRESSORS.items():
         if data.startswith(magic):
             try:
-                return decompress(data)
+                return _unpacked(shown(path), opened(data), room)
+            except TableError:
+                raise
             except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
                 raise TableError(f"{shown(path)} is a damaged {name} file: {error}") from error
     return data
@@ -92,19 +97,30 @@ def require_package(name: str, use: str) -> None:
         raise TableError(f"{use} needs {name}, which cannot be imported: {error}") from error
 
 
-def _unzstd(data: bytes) -> bytes:
+def _unpacked(path: str, stream: Any, room: Room) -> bytes:
+    """Return what a compressed stream holds; none says how much that is before it is read."""
+    parts: list[bytes] = []
+    size, most = 0, room.bytes()
+    with stream:
+        while part := stream.read(_PART):
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                room.require(path, size, "what it holds in compressed form, up to here,")
+    return b"".join(parts)
+
+
+def _zstd(data: bytes) -> Any:
     require_package("pyarrow", "zstd compression")
     import pyarrow as pa
 
-    source = pa.BufferReader(data)
-    with pa.input_stream(source, compression="zstd") as stream:
-        unpacked: bytes = stream.read()
-    return unpacked
+    return pa.input_stream(pa.BufferReader(data), compression="zstd")
 
 
-_DECOMPRESSORS: dict[bytes, tuple[str, Callable[[bytes], bytes]]] = {
-    b"\x1f\x8b": ("gzip", gzip.decompress),
-    b"BZh": ("bzip2", bz2.decompress),
-    b"\xfd7zXZ\x00": ("xz", lzma.decompress),
-    b"\x28\xb5\x2f\xfd": ("zstd", _unzstd),
+_PART = 1 << 20
+_DECOMPRESSORS: dict[bytes, tuple[str, Callable[[bytes], Any]]] = {
+    b"\x1f\x8b": ("gzip", lambda data: gzip.GzipFile(fileobj=io.BytesIO(data))),
+    b"BZh": ("bzip2", lambda data: bz2.BZ2File(io.BytesIO(data))),
+    b"\xfd7zXZ\x00": ("xz", lambda data: lzma.LZMAFile(io.BytesIO(data))),  # noqa: SIM115
+    b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
 }

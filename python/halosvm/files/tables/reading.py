@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from halosvm.files.tables.roles import ErrorRules
+from halosvm.files.tables.room import Room
 from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import ChoiceError
 from halosvm.files.tables.typed import WITH_COLUMNS
@@ -35,6 +36,8 @@ class Reading:
     labels, covariances : path-like or None
         The other files of SVM-GSU's three.
     covariance_kind : {"full", "diagonal", "isotropic"} or None
+    room : Room
+        The memory that the table may take.
     """
 
     format: str | None = None
@@ -45,6 +48,7 @@ class Reading:
     labels: str | os.PathLike[str] | None = None
     covariances: str | os.PathLike[str] | None = None
     covariance_kind: str | None = None
+    room: Room = field(default_factory=Room)
 
 
 PLAIN = Reading()

@@ -192,7 +192,7 @@ def read_table(
         feature has two error columns, a row has the wrong number of cells, or a cell is missing,
         not a finite number, or a negative error.
     """
-    name, data = shown(path), read_bytes(path)
+    name, data = shown(path), read_bytes(path, reading.room)
     three = reading.labels is not None or reading.covariances is not None
     form = reading.format or ("svm-gsu" if three else None) or format_of(path)
     if form is None or str(path) == "-":
@@ -211,7 +211,7 @@ def read_table(
         columns: Columns = (
             TextColumns(name, data, reading.dialect)
             if form == "csv"
-            else TypedColumns(name, data, form)
+            else TypedColumns(name, data, form, reading.room)
         )
         own = None if own_label is None else column_of(own_label, target_unit, columns.names)
         if own is not None:
@@ -255,15 +255,20 @@ def _matrices(
     form: str, name: str, data: bytes, features: Sequence[str] | None, reading: Reading
 ) -> Matrices:
     if form == "svmlight":
-        return read_svmlight(name, data, features)
+        return read_svmlight(name, data, features, reading.room)
     if form == "npz":
-        return read_npz(name, data)
+        return read_npz(name, data, reading.room)
     labels, covariances = (
-        None if path is None else TextFile(shown(path), read_bytes(path))
+        None if path is None else TextFile(shown(path), read_bytes(path, reading.room))
         for path in (reading.labels, reading.covariances)
     )
     return read_documents(
-        TextFile(name, data), labels, covariances, form=reading.covariance_kind, features=features
+        TextFile(name, data),
+        labels,
+        covariances,
+        form=reading.covariance_kind,
+        features=features,
+        room=reading.room,
     )
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halosvm.files.tables.claims import check_ecsv, check_fits, check_votable, read_arrow
 from halosvm.files.tables.opening import require_package
+from halosvm.files.tables.room import Room
 from halosvm.files.tables.trouble import TableError, as_option
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class TypedColumns:
 
     unit_of_rows = "row"
 
-    def __init__(self, path: str, data: bytes, form: str) -> None:
+    def __init__(self, path: str, data: bytes, form: str, room: Room) -> None:
         self.path = path
         self.notes: list[str] = []
         load = _load_arrow if form in BY_PYARROW else _load_astropy
@@ -56,7 +58,9 @@ class TypedColumns:
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                self._columns, n_rows = load(data, form)
+                self._columns, n_rows = load(path, data, form, room)
+        except TableError:
+            raise
         # what a damaged file makes of the readers is of all kinds
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
@@ -113,11 +117,21 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
+def _nullable() -> dict[Any, Any]:
+    """Return the types that keep integers and flags beside missing ones, which become floats."""
+    import pandas as pd
+    import pyarrow as pa
+
+    sizes = [f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)]
+    known = {getattr(pa, size.lower())(): getattr(pd, f"{size}Dtype")() for size in sizes}
+    return known | {pa.bool_(): pd.BooleanDtype()}
+
+
+def _load_arrow(path: str, data: bytes, form: str, room: Room) -> tuple[_Columns, int]:
     import pandas as pd
 
-    read = pd.read_parquet if form == "parquet" else pd.read_feather
-    frame = read(io.BytesIO(data), dtype_backend="numpy_nullable")  # else null makes floats of all
+    table, nested = read_arrow(path, data, form, room)
+    frame = table.to_pandas(types_mapper=_nullable().get)
     columns: _Columns = {}
     for name in frame.columns:
         series = frame[name]
@@ -133,15 +147,21 @@ def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
         else:
             values = series.to_numpy(dtype=object)
         columns[str(name)] = (values, missing, None)
+    for name in nested:
+        columns[name] = (np.empty((len(frame), 0)), np.zeros(len(frame), dtype=bool), None)
     return columns, len(frame)
 
 
-def _load_astropy(data: bytes, form: str) -> tuple[_Columns, int]:
+def _load_astropy(path: str, data: bytes, form: str, room: Room) -> tuple[_Columns, int]:
     from astropy.table import Table  # type: ignore[import-untyped, unused-ignore]
 
     formats = {"ecsv": "ascii.ecsv"}
     # of a stream of text astropy would read the bytes, of a text without a line break a file
     source = data.decode("utf-8").splitlines() if form == "ecsv" else io.BytesIO(data)
+    if isinstance(source, list):
+        check_ecsv(path, source, room)
+    else:
+        (check_fits if form == "fits" else check_votable)(path, data, room)
     options = {"use_names_over_ids": True} if form == "votable" else {}
     table = Table.read(source, format=formats.get(form, form), **options)
     columns: _Columns = {}
