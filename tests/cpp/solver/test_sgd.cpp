@@ -67,7 +67,12 @@ void check_walk(const Problem& problem, const SgdSettings& settings, const Linea
     const RealVector got = oracle::joined(result.model.coef.row(k).transpose(), result.model.intercept(k));
     CHECK(static_cast<double>((got - want).head(problem.d()).norm()) < 1e-12);
     const DenseObjective dense = problem.dense(k);
-    CHECK(oracle::relative_error(result.objective(k), dense.value(got)) < 1e-13);
+    DenseObjective lifted = dense;  // above what rounding to float32 leaves of singular matrices below 0
+    for (auto& S : lifted.S) S.diagonal() *= 1.0 + 0x1p-24 * static_cast<double>(S.rows());
+    CHECK(result.objective(k) >= static_cast<double>(dense.value(got)) * (1.0 - 1e-13));
+    const bool rounded = problem.batch.name.find("float32") != std::string::npos;
+    const DenseObjective& most = rounded ? lifted : dense;
+    CHECK(result.objective(k) <= static_cast<double>(most.value(got)) * (1.0 + 1e-13));
     if (settings.averaging == Averaging::none) {
       CHECK(std::abs(static_cast<double>(got(problem.d()) - want(problem.d()))) < 1e-11);
     } else if (problem.fit_intercept) {

@@ -45,7 +45,8 @@ class Factors {
                             double* scratch) const = 0;
 
   /// sum += sum_i F_i diag(t_i) F_i' over consecutive rows; t: the vectors of these rows, sum: n_features x n_features,
-  /// of which at least the lower triangle is right.
+  /// of which at least the lower triangle is right,
+  /// and both where w'S w \ref cancels.
   virtual void add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum, double* scratch) const = 0;
 };
 
@@ -122,7 +123,8 @@ class Covariances {
   /// out(i, :) = S_i w for one w; out: rows.count x n_features.
   virtual void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const = 0;
 
-  /// sum += sum_i a(i) S_i; a: rows.count, sum: n_features x n_features, of which at least the lower triangle is right.
+  /// sum += sum_i a(i) S_i; a: rows.count, sum: n_features x n_features, of which at least the lower triangle is right,
+  /// and both where w'S w \ref cancels.
   virtual void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum,
                                      double* scratch) const = 0;
 

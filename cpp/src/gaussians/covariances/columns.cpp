@@ -94,6 +94,14 @@ void ColumnsCovariances::products(const Rows& rows, const ConstVectorRef& w, Mat
 }
 
 void ColumnsCovariances::scatter(const MatrixMap& matrix, MatrixRef sum) const {
+  if (cancels()) {  // both triangles are read
+    for (Index i = 0; i < size(); ++i) {
+      for (Index j = 0; j < size(); ++j) {
+        sum(columns_[static_cast<std::size_t>(i)], columns_[static_cast<std::size_t>(j)]) += matrix(i, j);
+      }
+    }
+    return;
+  }
   for (Index i = 0; i < size(); ++i) {
     for (Index j = 0; j <= i; ++j) {
       const auto [low, high] =

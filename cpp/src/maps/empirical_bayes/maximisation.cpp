@@ -71,7 +71,7 @@ Moments moments_of(const Population& old, const Statistics& sums, Index k) {
   const Index d = old.n_features();
   const Index h = old.n_factors();
   const double q = sums.mass(k);
-  Moments out;
+  Moments out{Vector(), Vector(), Vector::Zero(h), Matrix::Zero(d, h), Matrix::Zero(h, h)};
   if (sums.shift.size() > 0) {
     out.shift = sums.shift.row(k).transpose() / q;
     out.spread = sums.spread.row(k).transpose() / q;
