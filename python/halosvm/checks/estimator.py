@@ -23,6 +23,7 @@ from halosvm.checks.reading import (
 from halosvm.checks.targets import exact_labels, read_labels, read_weights, weight_of_each
 from halosvm.checks.transformed_alone import warn_if_transformed_alone
 from halosvm.checks.units import converted
+from halosvm.gaussians.frames_with_errors import warn_of_errors_among
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import as_examples
 
@@ -175,6 +176,10 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             for errors in (X_std, X_cov):
                 if errors is not None and not hasattr(errors, "columns"):  # which have to agree
                     warn_if_transformed_alone(self, X)
+        if X_std is None and X_cov is None and not isinstance(X, self._example_types):
+            names = frames.feature_names_of(X, "X")
+            if names is not None:
+                warn_of_errors_among(names)
         self._remember_units(data)
         return data, y
 

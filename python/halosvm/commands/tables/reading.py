@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from halosvm.checks.error_names import PATTERNS
 from halosvm.files.table_models import NOTHING, Trained
 from halosvm.files.tables.reading import Reading
-from halosvm.files.tables.roles import PATTERNS, ErrorRules
+from halosvm.files.tables.roles import ErrorRules
 from halosvm.files.tables.table import OWN, read_table
 from halosvm.files.tables.text import Dialect
 

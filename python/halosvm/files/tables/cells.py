@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm.checks import units
+from halosvm.checks.error_names import INVERSE_VARIANCE, STD
 from halosvm.files.tables.labels import is_missing_label
-from halosvm.files.tables.roles import INVERSE_VARIANCE, STD
 from halosvm.files.tables.trouble import TableError, counted
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from halosvm.checks.error_names import ErrorColumn
     from halosvm.files.tables.reading import Reading
-    from halosvm.files.tables.roles import ErrorColumn, Roles
+    from halosvm.files.tables.roles import Roles
     from halosvm.files.tables.text import TextColumns
     from halosvm.files.tables.typed import TypedColumns
 

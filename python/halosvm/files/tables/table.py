@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halosvm.checks.error_names import ErrorColumn
 from halosvm.checks.frames import Labels
 from halosvm.checks.reading import LARGEST
 from halosvm.files.tables.cells import (
@@ -29,7 +30,7 @@ from halosvm.files.tables.labels import is_missing_label, with_equal_numbers_spe
 from halosvm.files.tables.numerical import Matrices, read_npz, read_svmlight
 from halosvm.files.tables.opening import format_by_content, format_of, read_bytes, shown
 from halosvm.files.tables.reading import PLAIN, Reading, refuse_options_of_others
-from halosvm.files.tables.roles import ErrorColumn, find_roles, require_columns
+from halosvm.files.tables.roles import find_roles, require_columns
 from halosvm.files.tables.text import TextColumns
 from halosvm.files.tables.trouble import ChoiceError, TableError, listing
 from halosvm.files.tables.typed import WITH_COLUMNS, TypedColumns
