@@ -224,6 +224,11 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--separator", type=_separator, metavar="S", help="one character, or tab")
     group.add_argument("--decimal", choices=[".", ","], default=".", help="decimal point")
     group.add_argument("--encoding", help="default: UTF-8")
+    group.add_argument(
+        "--comment",
+        metavar="TEXT",
+        help="lines that begin with this are left out (default: # above the header alone)",
+    )
     group.add_argument("--no-header", action="store_true", help="columns are called 1, 2, ...")
     group.add_argument(
         "--missing",

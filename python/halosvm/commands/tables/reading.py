@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from halosvm.checks.error_names import PATTERNS
 from halosvm.files.table_models import NOTHING, Trained
@@ -68,6 +71,7 @@ def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Rea
             decimal=arguments.decimal,
             encoding=arguments.encoding,
             header=not arguments.no_header,
+            comment=arguments.comment,
         ),
         errors=ErrorRules(patterns, dict(arguments.error), arguments.errors_are, known),
         missing=arguments.missing,
@@ -76,6 +80,41 @@ def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Rea
         covariances=arguments.covariances,
         covariance_kind=arguments.covariances_are,
     )
+
+
+def refuse_one_file_for_both(arguments: argparse.Namespace) -> None:
+    """Raise CommandError where a file to write is one to read, or two to write are one."""
+    inputs = {
+        name: getattr(arguments, name, None) for name in ("table", "model", "labels", "covariances")
+    }
+    outputs = {
+        name: getattr(arguments, name, None) for name in ("output", "to_labels", "to_covariances")
+    }
+    read = [(path, _file(path, sys.stdin)) for path in inputs.values() if path is not None]
+    written: dict[Any, str] = {}
+    for path in outputs.values():
+        if path is None:
+            continue
+        file = _file(path, sys.stdout)
+        other = next((p for p, each in read if file is not None and each == file), None)
+        if other is not None:
+            called = "standard input" if other == "-" else other
+            raise CommandError(f"the output {path} is the file of {called}, which is an input")
+        file = file or os.path.realpath(path)
+        if file in written:
+            raise CommandError(
+                f"{path} and {written[file]} are one file; each output needs its own"
+            )
+        written[file] = path
+
+
+def _file(path: str, stream: Any) -> tuple[int, int] | None:
+    """Return what a file is known by whatever its name, None where there is no regular one."""
+    try:
+        found = os.fstat(stream.fileno()) if path == "-" else Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def tell(command: str, text: str) -> None:

@@ -61,6 +61,7 @@ def refuse_options_of_others(
             "decimal": dialect.decimal != PLAIN.dialect.decimal,
             "encoding": dialect.encoding is not None,
             "no-header": not dialect.header,
+            "comment": dialect.comment is not None,
         },
         WITH_COLUMNS: {
             **of_columns,

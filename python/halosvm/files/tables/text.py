@@ -13,6 +13,7 @@ import io
 import math
 import re
 from array import array
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,15 @@ class Dialect:
         None for UTF-8, or UTF-16 where the text begins with its mark.
     header : bool
         Whether a line names the columns; else they are called 1, 2, ...
+    comment : str or None
+        How lines begin that are no rows; None for # above the header and no others.
     """
 
     separator: str | None = None
     decimal: str = "."
     encoding: str | None = None
     header: bool = True
+    comment: str | None = None
 
 
 class TextColumns:
@@ -82,7 +86,10 @@ class TextColumns:
         header, first, separator = _find_header(path, lines, dialect)
         self._separator = separator
         self.names = header
-        self._body, self.lines = self._rows(lines, first)
+        skipped = sum(line.startswith("#") for line in lines[:first])
+        if skipped and not dialect.header:
+            self.notes.append(f"{counted(skipped, 'line')} above the rows left out, as comments")
+        self._body, self.lines = self._rows(lines, first, dialect.comment)
         if not len(self.lines):
             raise TableError(f"{path} has a header and no rows")
 
@@ -105,33 +112,45 @@ class TextColumns:
         """Return a column as it stands in the file."""
         return np.array(self.cells(name), dtype=object)
 
-    def _rows(self, lines: list[str], first: int) -> tuple[str, npt.NDArray[np.int64]]:
+    def _rows(
+        self, lines: list[str], first: int, comment: str | None
+    ) -> tuple[str, npt.NDArray[np.int64]]:
         """Return the rows without comments, and the line on which each ends."""
-        body, numbers, comments, quoted = [], array("q"), 0, False
-        for number, line in enumerate(lines[first:], start=first + 1):
-            if line.startswith("#") and not quoted:
-                comments += 1
-                continue
-            body.append(line)
-            numbers.append(number)
-            quoted ^= line.count('"') % 2 == 1
-        if comments:
-            self.notes.append(f"{counted(comments, 'comment line')} below the header left out")
-        return "\n".join(body), self._checked(body, numbers)
+        body, numbers, quoted = lines[first:], range(first + 1, len(lines) + 1), False
+        if comment is None:
+            marked = sum(line.startswith("#") for line in body)
+            if marked:
+                self.notes.append(
+                    f"{counted(marked, 'line')} below the header with # in front read like any "
+                    "other; --comment '#' leaves out such lines"
+                )
+            return "\n".join(body), self._checked(body, numbers)
+        kept, where = [], array("q")
+        for number, line in zip(numbers, body, strict=True):
+            if quoted or not line.startswith(comment):
+                kept.append(line)
+                where.append(number)
+                quoted ^= line.count('"') % 2 == 1
+        if len(kept) < len(body):
+            left_out = counted(len(body) - len(kept), "comment line")
+            self.notes.append(f"{left_out} below the header left out")
+        return "\n".join(kept), self._checked(kept, where)
 
-    def _checked(self, body: list[str], numbers: array[int]) -> npt.NDArray[np.int64]:
+    def _checked(self, body: list[str], numbers: Sequence[int]) -> npt.NDArray[np.int64]:
         """Return the line of each row after a check that all have as many cells as the header."""
         ends, wanted = array("q"), len(self.names)
         for last, cells in self._counts(body, numbers):
             if cells != wanted:
+                begins = body[bisect_left(numbers, last)].startswith("#")
+                advice = "; where it is a comment, give --comment '#'" if begins else ""
                 raise TableError(
                     f"{self.path}, line {last} has {counted(cells, 'cell')}, the header has "
-                    f"{wanted}; cells are separated by {_named(self._separator)}"
+                    f"{wanted}; cells are separated by {_named(self._separator)}{advice}"
                 )
             ends.append(last)
         return np.frombuffer(ends, dtype=np.int64) if ends else np.empty(0, np.int64)
 
-    def _counts(self, body: list[str], numbers: array[int]) -> Any:
+    def _counts(self, body: list[str], numbers: Sequence[int]) -> Any:
         separator = self._separator
         if not any('"' in line for line in body):
             for number, line in zip(numbers, body, strict=True):
@@ -230,23 +249,25 @@ def _decoded(path: str, data: bytes, encoding: str | None) -> str:
 
 def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[str], int, str]:
     """Return the names of the columns, the number of lines above the rows, and the separator."""
-    full = [k for k, line in enumerate(lines) if line.strip() and not line.startswith("#")]
-    comments = [k for k, line in enumerate(lines) if line.startswith("#") and line.strip("# \t")]
+    begin = dialect.comment or "#"
+    full = [k for k, line in enumerate(lines) if line.strip() and not line.startswith(begin)]
+    comments = [k for k, line in enumerate(lines) if line.startswith(begin) and line.strip("# \t")]
     if not full:
         raise TableError(f"{path} is empty: a header line with column names is needed")
     first = full[0]
     if not dialect.header:
         separator = _separator_of(lines[first], lines[first], dialect)
         first = next(
-            k for k, e in enumerate(lines) if not (_is_blank(e, separator) or e.startswith("#"))
+            k for k, e in enumerate(lines) if not (_is_blank(e, separator) or e.startswith(begin))
         )
         row = _cells(path, lines, first, separator)[0]
         return [str(k + 1) for k in range(len(row))], first, separator
     above = [k for k in comments if k < first]
     if above:
-        comment = lines[above[-1]].lstrip("#").strip(" ")
+        comment = lines[above[-1]].removeprefix(begin).lstrip("#").strip(" ")
         separator = _separator_of(comment, lines[first], dialect)
         names, _ = _cells(path, [comment], 0, separator)
+        names = ["#", *names[1:]] if names[0] == "" else names  # as some call a column of numbers
         row, _ = _cells(path, lines, first, separator)
         if len(names) == len(row) and _are_names(names) and not _are_names(row):
             return _unique(path, names), first, separator

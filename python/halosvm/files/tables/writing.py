@@ -154,8 +154,13 @@ def _as_csv(
     separator = "\t" if ending_of(path) in {".tsv", ".tab"} else ","
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    # what begins with # would be a comment to many readers
+    quoting = csv.writer(
+        text, delimiter=separator, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
+    )
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    for row in (tuple(columns), *rows):
+        (quoting if str(row[0]).startswith("#") else writer).writerow(row)
     return text.getvalue().encode("utf-8")
 
 
