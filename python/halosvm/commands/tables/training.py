@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
-from halosvm.commands.tables.reading import CommandError, progress, read
+from halosvm.commands.tables.reading import CommandError, progress, read, refuse_one_file_for_both
 from halosvm.commands.tables.tasks import classification, regression
 from halosvm.files.atomic import require_writable
 from halosvm.files.model_file import refuse_compressed
@@ -43,6 +43,7 @@ def train(arguments: argparse.Namespace) -> None:
     _check_options(arguments)
     machine = make_machine(arguments)
     refuse_compressed(arguments.output)
+    refuse_one_file_for_both(arguments)
     require_writable(arguments.output)
     classes = arguments.task == "classification"
     progress(f"reading {arguments.table}")
