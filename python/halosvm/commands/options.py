@@ -314,8 +314,8 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--task",
         choices=["classification", "regression"],
-        default="classification",
-        help="what the column of labels is: classes (the default), or values",
+        help="what the column of labels is: classes, or values (default: classes, but many "
+        "different numbers are asked about)",
     )
     sub.add_argument("--features", type=names, metavar="A,B,...", help="default: all other columns")
     sub.add_argument("--drop", type=names, default=[], metavar="A,B,...", help="no feature")
@@ -326,9 +326,9 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--errors",
         choices=["distribution", "measurement"],
-        default="distribution",
         help="what an error means: each row is a distribution, or a measurement of true values, "
-        "which are estimated first (default: %(default)s)",
+        "which are estimated first (default: by the names of error columns: measurement, or "
+        "distribution where all are called _std or _var)",
     )
     group.add_argument(
         "--components",

@@ -219,6 +219,7 @@ def read_table(
         own = None if own_label is None else column_of(own_label, target_unit, columns.names)
         if own is not None:
             label, target = (own if name == OWN else name for name in (label, target))
+        columns.target = target
         if weight is None and own_weight in columns.names:
             weight = own_weight
         table = _from_columns(
@@ -321,12 +322,9 @@ def _from_columns(
             f"{columns.path}: which column holds the labels? Give --label; its columns are "
             f"{listing(columns.names)}"
         )
-    numbered = [str(k + 1) for k in range(len(model_features or ()))]
-    if (
-        model_features
-        and list(model_features) == numbered
-        and not set(numbered) & set(columns.names)
-    ):
+    called = list(model_features or ())
+    numbered = any(called == [str(k + first) for k in range(len(called))] for first in (0, 1))
+    if called and numbered and not set(called) & set(columns.names):
         raise TableError(
             f"{columns.path} has columns with names, the model has no feature names; train it on a "
             "table or a data frame"

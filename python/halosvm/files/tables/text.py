@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm.files.tables.trouble import TableError, as_option, counted
+from halosvm.files.tables.trouble import TableError, counted, remedy_for_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,9 +71,12 @@ class TextColumns:
         The line on which each row ends, counted from 1.
     notes : list of str
         What was left out.
+    target : str or None
+        The column of the values of a regression.
     """
 
     unit_of_rows = "line"
+    target: str | None = None
 
     def __init__(self, path: str, data: bytes, dialect: Dialect) -> None:
         self.path = path
@@ -212,7 +215,7 @@ class TextColumns:
             if value is None:
                 raise TableError(
                     f"{self.path}, line {self.lines[row]}, column {names[column]!r}: {cell!r} is "
-                    f"not a number{_advice(cell, names[column])}"
+                    f"not a number{_advice(cell, names[column], self.target)}"
                 )
             values[row, column] = value
         return values
@@ -375,7 +378,7 @@ def _number(cell: str, decimal: str = ".") -> float | None:
         return None
 
 
-def _advice(cell: str, name: str) -> str:
+def _advice(cell: str, name: str, target: str | None) -> str:
     if _number(cell, ",") is not None:
         return "; where a comma is the decimal point, give --decimal ,"
-    return f"; leave the column out by --drop {as_option(name)}, or choose --features"
+    return remedy_for_text(name, target)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm.files.tables.opening import require_package
-from halosvm.files.tables.trouble import TableError, as_option
+from halosvm.files.tables.trouble import TableError, remedy_for_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +44,12 @@ class TypedColumns:
         The rows, counted from 1.
     notes : list of str
         What the reader of the format says.
+    target : str or None
+        The column of the values of a regression.
     """
 
     unit_of_rows = "row"
+    target: str | None = None
 
     def __init__(self, path: str, data: bytes, form: str) -> None:
         self.path = path
@@ -79,8 +82,8 @@ class TypedColumns:
             if values.ndim != 1 or values.dtype.kind not in "biuf":
                 holds = "text or other things" if values.ndim == 1 else "more numbers in each row"
                 raise TableError(
-                    f"{self.path}: column {name!r} holds {holds}, not one number in each row; "
-                    f"leave it out by --drop {as_option(name)}, or choose --features"
+                    f"{self.path}: column {name!r} holds {holds}, not one number in each row"
+                    + remedy_for_text(name, self.target)
                 )
             block[:, j] = values
             block[missing, j] = np.nan

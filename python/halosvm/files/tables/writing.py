@@ -36,8 +36,13 @@ if TYPE_CHECKING:
 
 
 def output_format(path: str | os.PathLike[str], given: str | None, default: str | None) -> str:
-    """Return the format to write, from an option or else from the ending of the name."""
-    found = given or format_of(path) or default
+    """Return the format to write, from an option or else from the ending of the name.
+
+    The default is for standard output, and names without an ending or with one of any text.
+    """
+    found = given or format_of(path)
+    if found is None and ending_of(path) in ("", ".txt", ".dat", ".out"):
+        found = default
     if found is None:
         raise ValueError(
             f"the ending of {path} names no format; name one by --to: {', '.join(FORMATS)}"
