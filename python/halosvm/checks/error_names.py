@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 STD, VARIANCE, INVERSE_VARIANCE = "std", "variance", "inverse-variance"
+KINDS = (STD, VARIANCE, INVERSE_VARIANCE)
 
 
 class Pattern(NamedTuple):

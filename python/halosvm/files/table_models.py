@@ -14,9 +14,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
-from halosvm.checks.error_names import ErrorColumn
+from halosvm.checks.error_names import KINDS, ErrorColumn
 from halosvm.files.model_file import ModelFileError, load_with_table, save_with_table
-from halosvm.files.tables.roles import KINDS
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR

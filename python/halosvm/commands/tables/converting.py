@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halosvm.commands.tables.reading import CommandError, read, refuse_one_file_for_both, tell
+from halosvm.commands.choices import CommandError
+from halosvm.commands.tables.reading import read, refuse_one_file_for_both, tell
 from halosvm.files.tables.documents import MEANS_ALONE, DocumentFiles
 from halosvm.files.tables.writing import output_format, require_table, write_table
 

@@ -17,8 +17,9 @@ from sklearn.metrics import (
     r2_score,
 )
 
+from halosvm.commands.choices import RANKS, CommandError
 from halosvm.commands.tables.predicting import require_population
-from halosvm.commands.tables.reading import CommandError, read
+from halosvm.commands.tables.reading import read
 from halosvm.display.reliability import ReliabilityDisplay
 from halosvm.files.table_models import as_taken, as_the_machine_sees, load, machine_of
 from halosvm.files.tables.labels import code_of, codes_by_cell
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from halosvm.gaussians.gaussians import Gaussians
 
     Weights = npt.NDArray[np.float64]
-
-RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import is_regressor
 
-from halosvm.commands.tables.reading import CommandError, read, refuse_one_file_for_both, tell
+from halosvm.commands.choices import CommandError
+from halosvm.commands.tables.reading import read, refuse_one_file_for_both, tell
 from halosvm.files.table_models import (
     as_taken,
     as_the_machine_sees,

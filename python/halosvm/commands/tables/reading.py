@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halosvm.checks.error_names import PATTERNS
+from halosvm.commands.choices import CommandError
 from halosvm.files.table_models import NOTHING, Trained
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import ErrorRules
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from halosvm.files.tables.table import Table
-
-
-class CommandError(ValueError):
-    """A request that cannot be met; the message is one line."""
 
 
 def read(

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from halosvm.files.tables.labels import parse_labels
 from halosvm.files.tables.trouble import TableError
-from halosvm.linear.residuals import LOSSES as REGRESSION_LOSSES
+from halosvm.linear.residual_losses import LOSSES as REGRESSION_LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.checks.error_names import STD, VARIANCE, held_by
+from halosvm.commands.choices import CommandError
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
 from halosvm.commands.tables.reading import (
-    CommandError,
     progress,
     read,
     refuse_one_file_for_both,

@@ -30,6 +30,7 @@ FORMATS = {
     "npz": (".npz",),
     "svm-gsu": (),
 }
+COVARIANCE_KINDS = ("full", "diagonal", "isotropic")  # of the files of SVM-GSU
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _BY_SUFFIX = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
 _PAIRS = re.compile(rb"\S+(\s+\d+:\S+)+\s*(#.*)?")

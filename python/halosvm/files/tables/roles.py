@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from halosvm.checks.error_names import (
-    INVERSE_VARIANCE,
     PATTERNS,
     STD,
-    VARIANCE,
     ErrorColumn,
     Pattern,
     error_columns,
@@ -27,8 +25,6 @@ from halosvm.files.tables.trouble import TableError, as_option, counted, listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-KINDS = (STD, VARIANCE, INVERSE_VARIANCE)
 
 
 @dataclass(frozen=True)
