@@ -190,7 +190,15 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="lines that begin with this are left out (default: # above the header alone)",
     )
+    group.add_argument(
+        "--quote",
+        choices=["double", "none"],
+        help='whether " encloses cells or is a letter (default: double; with tabs, what fits)',
+    )
     group.add_argument("--no-header", action="store_true", help="columns are called 1, 2, ...")
+    group.add_argument(
+        "--ignore-units", action="store_true", help="take numbers as they are, whatever their units"
+    )
     group.add_argument(
         "--missing",
         choices=["error", "drop", "impute"],

@@ -5,6 +5,7 @@ pyarrow is imported when the first chunk is read.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ class ParquetColumns:
         for name in wanted:
             if name not in names:
                 raise ValueError(f"there is no column {name!r}; there are {', '.join(names)}")
+        # what pandas calls an index without a name
+        names = [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
         others = [name for name in names if name not in {self.y, self.sample_weight}]
         numbers = others if self.features is None else self.features
         free = set(others) - set(self.features or ())

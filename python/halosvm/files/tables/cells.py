@@ -158,13 +158,16 @@ def _error_factor(columns: Columns, feature: str, error: ErrorColumn) -> float:
         if unit is None and wanted is None:
             return 1.0
         power = 1 if error.holds == STD else 2
-        given = unit**-1 if error.holds == INVERSE_VARIANCE and unit is not None else unit
         try:
+            given = unit**-1 if error.holds == INVERSE_VARIANCE and unit is not None else unit
             factors = units.error_factors(
                 (given,), (wanted,), 2, f"column {name!r}", f"column {feature!r}", power=power
             )
         except (ValueError, TypeError) as error_of_units:
-            raise TableError(f"{columns.path}: {error_of_units}") from error_of_units
+            raise TableError(
+                f"{columns.path}: column {name!r} in {unit}, of column {feature!r} in {wanted}: "
+                f"{error_of_units}; --ignore-units takes numbers as they are"
+            ) from error_of_units
         factor = 1.0 if factors is None else float(factors[0])
         if unit != columns.unit(error.names[0]):
             raise TableError(f"{columns.path}: {' and '.join(error.names)} have different units")

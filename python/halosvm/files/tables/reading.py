@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from halosvm.files.tables.roles import ErrorRules
 from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import ChoiceError
-from halosvm.files.tables.typed import WITH_COLUMNS
+from halosvm.files.tables.typed import BY_ASTROPY, WITH_COLUMNS
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +30,8 @@ class Reading:
     missing : {"error", "drop", "impute"}
         What to do with missing cells: an error, leave out their rows, or leave them to
         `EmpiricalBayes`.
+    units : bool
+        Whether units are used, or numbers taken as they are.
     sentinels : sequence of float
         Numbers that stand for missing cells.
     labels, covariances : path-like or None
@@ -41,6 +43,7 @@ class Reading:
     dialect: Dialect = field(default_factory=Dialect)
     errors: ErrorRules = field(default_factory=ErrorRules)
     missing: Literal["error", "drop", "impute"] = "error"
+    units: bool = True
     sentinels: Sequence[float] = ()
     labels: str | os.PathLike[str] | None = None
     covariances: str | os.PathLike[str] | None = None
@@ -62,6 +65,7 @@ def refuse_options_of_others(
             "encoding": dialect.encoding is not None,
             "no-header": not dialect.header,
             "comment": dialect.comment is not None,
+            "quote": dialect.quote is not None,
         },
         WITH_COLUMNS: {
             **of_columns,
@@ -71,6 +75,7 @@ def refuse_options_of_others(
             "error": rules.pairs,
             "errors-are": rules.holds != PLAIN.errors.holds,
         },
+        BY_ASTROPY: {"ignore-units": not reading.units},
         ("svm-gsu",): {
             "labels": reading.labels is not None,
             "covariances": reading.covariances is not None,

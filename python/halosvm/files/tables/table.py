@@ -28,7 +28,13 @@ from halosvm.files.tables.cells import (
 from halosvm.files.tables.documents import TextFile, read_documents
 from halosvm.files.tables.labels import is_missing_label, with_equal_numbers_spelt_alike
 from halosvm.files.tables.numerical import Matrices, read_npz, read_svmlight
-from halosvm.files.tables.opening import format_by_content, format_of, read_bytes, shown
+from halosvm.files.tables.opening import (
+    format_by_content,
+    format_of,
+    read_bytes,
+    refuse_other_formats,
+    shown,
+)
 from halosvm.files.tables.reading import PLAIN, Reading, refuse_options_of_others
 from halosvm.files.tables.roles import find_roles, require_columns
 from halosvm.files.tables.text import TextColumns
@@ -211,6 +217,8 @@ def read_table(
             name, _matrices(form, name, data, model_features, reading), label, target
         )
     else:
+        if form == "csv":
+            refuse_other_formats(name, data)
         columns: Columns = (
             TextColumns(name, data, reading.dialect)
             if form == "csv"
@@ -220,6 +228,8 @@ def read_table(
         if own is not None:
             label, target = (own if name == OWN else name for name in (label, target))
         columns.target = target
+        if isinstance(columns, TypedColumns):
+            columns.with_units = reading.units
         if weight is None and own_weight in columns.names:
             weight = own_weight
         table = _from_columns(

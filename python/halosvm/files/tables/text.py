@@ -48,6 +48,9 @@ class Dialect:
         None for UTF-8, or UTF-16 where the text begins with its mark.
     header : bool
         Whether a line names the columns; else they are called 1, 2, ...
+    quote : {"double", "none"} or None
+        Whether double quotes enclose cells or are letters; None for what fits of a table with tabs,
+        and for quotes of others.
     comment : str or None
         How lines begin that are no rows; None for # above the header and no others.
     """
@@ -56,6 +59,7 @@ class Dialect:
     decimal: str = "."
     encoding: str | None = None
     header: bool = True
+    quote: str | None = None
     comment: str | None = None
 
 
@@ -92,7 +96,7 @@ class TextColumns:
         skipped = sum(line.startswith("#") for line in lines[:first])
         if skipped and not dialect.header:
             self.notes.append(f"{counted(skipped, 'line')} above the rows left out, as comments")
-        self._body, self.lines = self._rows(lines, first, dialect.comment)
+        self._body, self.lines = self._rows(lines, first, dialect)
         if not len(self.lines):
             raise TableError(f"{path} has a header and no rows")
 
@@ -116,9 +120,10 @@ class TextColumns:
         return np.array(self.cells(name), dtype=object)
 
     def _rows(
-        self, lines: list[str], first: int, comment: str | None
+        self, lines: list[str], first: int, dialect: Dialect
     ) -> tuple[str, npt.NDArray[np.int64]]:
         """Return the rows without comments, and the line on which each ends."""
+        comment = dialect.comment
         body, numbers, quoted = lines[first:], range(first + 1, len(lines) + 1), False
         if comment is None:
             marked = sum(line.startswith("#") for line in body)
@@ -127,7 +132,7 @@ class TextColumns:
                     f"{counted(marked, 'line')} below the header with # in front read like any "
                     "other; --comment '#' leaves out such lines"
                 )
-            return "\n".join(body), self._checked(body, numbers)
+            return "\n".join(body), self._checked(body, numbers, dialect.quote)
         kept, where = [], array("q")
         for number, line in zip(numbers, body, strict=True):
             if quoted or not line.startswith(comment):
@@ -137,12 +142,14 @@ class TextColumns:
         if len(kept) < len(body):
             left_out = counted(len(body) - len(kept), "comment line")
             self.notes.append(f"{left_out} below the header left out")
-        return "\n".join(kept), self._checked(kept, where)
+        return "\n".join(kept), self._checked(kept, where, dialect.quote)
 
-    def _checked(self, body: list[str], numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+    def _checked(
+        self, body: list[str], numbers: Sequence[int], quote: str | None
+    ) -> npt.NDArray[np.int64]:
         """Return the line of each row after a check that all have as many cells as the header."""
         ends, wanted = array("q"), len(self.names)
-        for last, cells in self._counts(body, numbers):
+        for last, cells in self._counts(body, numbers, quote):
             if cells != wanted:
                 begins = body[bisect_left(numbers, last)].startswith("#")
                 advice = "; where it is a comment, give --comment '#'" if begins else ""
@@ -153,17 +160,19 @@ class TextColumns:
             ends.append(last)
         return np.frombuffer(ends, dtype=np.int64) if ends else np.empty(0, np.int64)
 
-    def _counts(self, body: list[str], numbers: Sequence[int]) -> Any:
+    def _counts(self, body: list[str], numbers: Sequence[int], quote: str | None) -> Any:
+        """Return the line on which each row ends, and the number of its cells."""
         separator = self._separator
-        if not any('"' in line for line in body):
+        self._quoted = quote != "none" and any('"' in line for line in body)
+        if self._quoted and quote is None and separator == "\t":
+            self._quoted = self._rows_are_lines(body) or not self._plain_lines_fit(body)
+        if not self._quoted:
             for number, line in zip(numbers, body, strict=True):
                 if not _is_blank(line, separator):
-                    yield (
-                        number,
-                        (len(line.split()) if separator == " " else line.count(separator) + 1),
-                    )
+                    yield number, len(_split(line, separator))
             return
         reader = _csv_reader([line + "\n" for line in body], separator)
+        broken = []
         while True:
             begin = reader.line_num
             try:
@@ -171,12 +180,41 @@ class TextColumns:
             except csv.Error as error:
                 raise TableError(
                     f"{self.path}, line {numbers[min(begin, len(numbers) - 1)]}: {error}; a quote "
-                    "is not closed, or not doubled inside of quotes"
+                    "is not closed, or not doubled inside of quotes; where quotes are letters, "
+                    "give --quote none"
                 ) from error
             if row is None:
-                return
+                break
             if row and (len(row) > 1 or row[0].strip()):
+                if reader.line_num - begin > 1:
+                    broken.append((numbers[begin], numbers[reader.line_num - 1]))
                 yield numbers[reader.line_num - 1], len(row)
+        if broken:
+            self.notes.append(
+                f"{counted(len(broken), 'row')} with a line break inside of quotes, such as lines "
+                f"{broken[0][0]} to {broken[0][1]}; where quotes are letters, give --quote none"
+            )
+
+    def _rows_are_lines(self, body: list[str]) -> bool:
+        """Tell whether each line is a row of as many cells as the header, by its quotes."""
+        reader, line = _csv_reader([line + "\n" for line in body], self._separator), 0
+        try:
+            for row in reader:
+                full = row and (len(row) > 1 or row[0].strip())
+                if reader.line_num != line + 1 or (full and len(row) != len(self.names)):
+                    return False
+                line += 1
+        except csv.Error:
+            return False
+        return True
+
+    def _plain_lines_fit(self, body: list[str]) -> bool:
+        """Tell whether each line is a row of as many cells as the header, quotes being letters."""
+        return all(
+            _is_blank(line, self._separator)
+            or len(_split(line, self._separator)) == len(self.names)
+            for line in body
+        )
 
     def _texts(self, names: Sequence[str]) -> Any:
         return self._read(names, dtype=str, na_filter=False)
@@ -193,6 +231,7 @@ class TextColumns:
             names=range(len(self.names)),
             usecols=sorted(set(positions)),
             index_col=False,
+            quoting=csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE,
             skipinitialspace=True,
             decimal=self._decimal,
             **_exact(pd.__version__),
@@ -263,20 +302,20 @@ def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[st
         first = next(
             k for k, e in enumerate(lines) if not (_is_blank(e, separator) or e.startswith(begin))
         )
-        row = _cells(path, lines, first, separator)[0]
+        row = _cells(path, lines, first, separator, dialect.quote)[0]
         return [str(k + 1) for k in range(len(row))], first, separator
     above = [k for k in comments if k < first]
     if above:
         comment = lines[above[-1]].removeprefix(begin).lstrip("#").strip(" ")
         separator = _separator_of(comment, lines[first], dialect)
-        names, _ = _cells(path, [comment], 0, separator)
+        names, _ = _cells(path, [comment], 0, separator, dialect.quote)
         names = ["#", *names[1:]] if names[0] == "" else names  # as some call a column of numbers
-        row, _ = _cells(path, lines, first, separator)
+        row, _ = _cells(path, lines, first, separator, dialect.quote)
         if len(names) == len(row) and _are_names(names) and not _are_names(row):
             return _unique(path, names), first, separator
     following = lines[full[1]] if len(full) > 1 else lines[first]
     separator = _separator_of(lines[first], following, dialect)
-    names, below = _cells(path, lines, first, separator)
+    names, below = _cells(path, lines, first, separator, dialect.quote)
     for name in names:
         value = _number(name, dialect.decimal)
         if value is not None and not math.isnan(value) and not name.strip("+-").isdecimal():
@@ -340,10 +379,16 @@ def _separator_of(header: str, row: str, dialect: Dialect) -> str:
     return best
 
 
-def _cells(path: str, lines: list[str], first: int, separator: str) -> tuple[list[str], int]:
+def _split(line: str, separator: str) -> list[str]:
+    return line.split() if separator == " " else line.split(separator)
+
+
+def _cells(
+    path: str, lines: list[str], first: int, separator: str, quote: str | None
+) -> tuple[list[str], int]:
     """Return the cells of a row that begins on a line, and the number of the line below it."""
-    if separator == " " and '"' not in lines[first]:
-        return lines[first].split(), first + 1
+    if quote == "none" or (separator == " " and '"' not in lines[first]):
+        return [cell.strip() for cell in _split(lines[first], separator)], first + 1
     reader = _csv_reader([line + "\n" for line in lines[first : first + 100]], separator)
     try:
         row = next(reader)
@@ -379,6 +424,29 @@ def _number(cell: str, decimal: str = ".") -> float | None:
 
 
 def _advice(cell: str, name: str, target: str | None) -> str:
+    for pattern, remedy in _REMEDIES:
+        if pattern.search(cell):
+            return f"; {remedy}"
     if _number(cell, ",") is not None:
         return "; where a comma is the decimal point, give --decimal ,"
     return remedy_for_text(name, target)
+
+
+_REMEDIES = (
+    (
+        re.compile("\u00b1|\\+/?-|^[-+\\d.]+ ?\\([\\d.]+\\)$"),
+        "a value with its error in one cell: write the error in a column of its own, such as x_err",
+    ),
+    (
+        re.compile("^[\u2212\u2013\u2012\ufe63\uff0d]\\s*[\\d.,]"),
+        "its minus is another character than -; replace it by -",
+    ),
+    (
+        re.compile(r"^[-+]?\d{1,3}(,\d{3})+(\.\d*)?$"),
+        "commas that part thousands have to go; where one is the decimal point, give --decimal ,",
+    ),
+    (
+        re.compile("^[-+]?\\d{1,3}([ '\u2019\u00a0\u202f.]\\d{3})+([.,]\\d*)?$"),
+        "what parts its thousands has to go: write the number without it",
+    ),
+)

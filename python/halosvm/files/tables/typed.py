@@ -5,6 +5,7 @@ pyarrow reads the first two, astropy the others, with units and masks.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -46,10 +47,13 @@ class TypedColumns:
         What the reader of the format says.
     target : str or None
         The column of the values of a regression.
+    with_units : bool
+        Whether columns have the units of the file, or none.
     """
 
     unit_of_rows = "row"
     target: str | None = None
+    with_units: bool = True
 
     def __init__(self, path: str, data: bytes, form: str) -> None:
         self.path = path
@@ -64,7 +68,12 @@ class TypedColumns:
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise TableError(f"{path} is not a readable {_NAMES[form]} table: {reason}") from error
-        self.notes += [" ".join(str(each.message).split()) for each in said[:3]]
+        unknown = {str(unit) for _, _, unit in self._columns.values() if _is_unknown(unit)}
+        told = [" ".join(str(each.message).split()) for each in said]
+        of_units = [text for text in told if "did not parse as" in text]
+        self.notes += [text for text in told if text not in of_units][:3]
+        if unknown:
+            self.notes.append(f"units that astropy does not know: {', '.join(sorted(unknown))}")
         self.names = list(self._columns)
         self.lines = np.arange(1, n_rows + 1)
         if not n_rows or not self.names:
@@ -72,7 +81,7 @@ class TypedColumns:
 
     def unit(self, name: str) -> Any:
         """Return the unit of a column, None for none."""
-        return self._columns[name][2]
+        return self._columns[name][2] if self.with_units else None
 
     def numbers(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return columns of numbers side by side, NaN for cells that are missing."""
@@ -116,11 +125,17 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
+def _is_unknown(unit: Any) -> bool:
+    return type(unit).__name__ == "UnrecognizedUnit"
+
+
 def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
     import pandas as pd
 
     read = pd.read_parquet if form == "parquet" else pd.read_feather
     frame = read(io.BytesIO(data), dtype_backend="numpy_nullable")  # else null makes floats of all
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    frame = frame.reset_index(level=named) if named else frame
     columns: _Columns = {}
     for name in frame.columns:
         series = frame[name]
@@ -141,6 +156,7 @@ def _load_arrow(data: bytes, form: str) -> tuple[_Columns, int]:
 
 def _load_astropy(data: bytes, form: str) -> tuple[_Columns, int]:
     from astropy.table import Table  # type: ignore[import-untyped, unused-ignore]
+    from astropy.units import Unit  # type: ignore[import-untyped, unused-ignore]
 
     formats = {"ecsv": "ascii.ecsv"}
     # of a stream of text astropy would read the bytes, of a text without a line break a file
@@ -157,5 +173,8 @@ def _load_astropy(data: bytes, form: str) -> tuple[_Columns, int]:
         if mask is not None and plain.ndim == 1:
             missing |= np.broadcast_to(mask, plain.shape)
         unit = getattr(column, "unit", None)
+        if _is_unknown(unit):  # to the standard of the format; astropy knows more
+            with contextlib.suppress(ValueError):
+                unit = Unit(str(unit))
         columns[name] = (plain, missing, None if unit is None or str(unit) == "" else unit)
     return columns, len(table)
