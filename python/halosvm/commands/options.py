@@ -130,6 +130,7 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
     _add_table(sub)
     _add_label(sub)
     _add_weight(sub, "that of the training where it is there")
+    _add_group(sub, "the column of what rows belong to: those of training are left out")
     sub.add_argument(
         "--at",
         type=ranks,
@@ -256,6 +257,10 @@ def _add_weight(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--weight", metavar="COLUMN", help=text)
 
 
+def _add_group(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--group", metavar="COLUMN", help=text)
+
+
 def _add_columns(parser: argparse.ArgumentParser, *, features: bool) -> None:
     if features:
         parser.add_argument(
@@ -280,6 +285,11 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
     _add_table(sub)
     _add_label(sub)
     _add_weight(sub, "all count alike")
+    _add_group(
+        sub,
+        "the column of what rows belong to, such as a patient: rows of one are never on both sides "
+        "of a split for C, scores and probabilities; never a feature",
+    )
     sub.add_argument(
         "--task",
         choices=["classification", "regression"],

@@ -37,6 +37,7 @@ def read(
 
     Columns that no option names have the roles that they had for a model.
     """
+    group = getattr(arguments, "group", None)
     column = arguments.label if getattr(arguments, "label", None) is not None else OWN
     table = read_table(
         arguments.table,
@@ -49,7 +50,7 @@ def read(
         weight=arguments.weight if weighted else None,
         own_weight=trained.weight if weighted else None,
         drop=getattr(arguments, "drop", ()),
-        keep=getattr(arguments, "keep", ()),
+        keep=getattr(arguments, "keep", ()) if group is None else (group,),
         reading=reading_of(arguments, trained),
     )
     for note in table.notes:

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.checks.error_names import STD, VARIANCE, held_by
 from halosvm.commands.choices import CommandError
+from halosvm.commands.tables.groups import groups_of
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
 from halosvm.commands.tables.reading import (
     progress,
@@ -73,18 +74,29 @@ def train(arguments: argparse.Namespace) -> None:
         # The summary says how far from the optimum the fit may be.
         warnings.simplefilter("ignore", ConvergenceWarning)
         task = classification(table, arguments.label) if classes else regression(table, machine)
+        groups = None if arguments.group is None else groups_of(table, arguments.group)
+        if groups is not None:
+            task = task.by_groups(groups)
         X = table.examples
         pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
         X = as_taken(pipeline, X)
         fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
     model = in_table_units(fitted, table.features)
-    trained = Trained(arguments.label, table.target_unit, table.roles, arguments.weight)
+    trained = Trained(
+        arguments.label,
+        table.target_unit,
+        table.roles,
+        arguments.weight,
+        arguments.group,
+        None if groups is None else np.unique(groups).tolist(),
+    )
     save(model, arguments.output, trained)
     machine, truth = machine_of(model), population_of(model)
     summary = {
         "rows": str(len(task.y)),
         **task.summary,
         **_weighed(table, arguments.weight),
+        **_grouped(groups, arguments.group),
         "features": f"{len(table.features)}, {table.uncertain}",
         "errors": meaning_of_errors(truth) + why,
         "estimator": _named(machine, arguments),
@@ -150,6 +162,13 @@ def _weighed(table: Table, column: str | None) -> dict[str, str]:
     if table.weights is None:
         return {}
     return {"weights": f"{table.weights.min():g} to {table.weights.max():g}, of column {column!r}"}
+
+
+def _grouped(groups: Any, column: str | None) -> dict[str, str]:
+    if groups is None:
+        return {}
+    count = len(np.unique(groups))
+    return {"groups": f"{count}, of column {column!r}, none on both sides of a split"}
 
 
 def _named(machine: Any, arguments: argparse.Namespace) -> str:

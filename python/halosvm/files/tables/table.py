@@ -210,7 +210,7 @@ def read_table(
         name,
         form,
         reading,
-        {"features": features is not None, "drop": drop, "keep": keep, "weight": weight},
+        {"features": features is not None, "drop": drop, "keep or --group": keep, "weight": weight},
     )
     if form not in WITH_COLUMNS:
         table = _from_matrices(
