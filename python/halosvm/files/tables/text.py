@@ -15,10 +15,11 @@ import re
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from halosvm.files.tables.rows import count_cells
 from halosvm.files.tables.trouble import TableError, counted, remedy_for_text
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SEPARATORS = (",", "\t", ";", "|", " ")
 _WORDS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat", "?", "-", "--")
 _MISSING = frozenset(_WORDS)
+_HEAD = 102  # a header and a row of as many lines as they may have
 # pandas compares letter by letter
 _SEPARATOR_LINE = re.compile(r'"?sep=([^\w"\r\n])"?', re.IGNORECASE)
 _SPELLINGS = sorted({f(w) for w in _WORDS for f in (str.lower, str.upper, str.title)} | {"NaN"})
@@ -86,7 +88,8 @@ class TextColumns:
         self.path = path
         self.notes: list[str] = []
         self._decimal = dialect.decimal
-        lines = _decoded(path, data, dialect.encoding).split("\n")
+        self._body = _as_utf8(path, data, dialect.encoding)
+        lines = _lines_of_head(self._body)
         dialect = _with_separator_line(lines, dialect)
         if dialect.separator == dialect.decimal:
             raise TableError(f"{path}: {dialect.decimal!r} cannot be separator and decimal point")
@@ -96,7 +99,13 @@ class TextColumns:
         skipped = sum(line.startswith("#") for line in lines[:first])
         if skipped and not dialect.header:
             self.notes.append(f"{counted(skipped, 'line')} above the rows left out, as comments")
-        self._body, self.lines = self._rows(lines, first, dialect)
+        self._begin = _begin_of_line(self._body, first)
+        rows = self._counted(first, dialect)
+        if rows is None:
+            lines = self._body[self._begin :].decode("utf-8").split("\n")
+            body, rows = self._rows(lines, first, dialect)
+            self._body, self._begin = body.encode("utf-8"), 0
+        self.lines = rows
         if not len(self.lines):
             raise TableError(f"{path} has a header and no rows")
 
@@ -119,19 +128,71 @@ class TextColumns:
         """Return a column as it stands in the file."""
         return np.array(self.cells(name), dtype=object)
 
+    def _counted(self, first: int, dialect: Dialect) -> npt.NDArray[np.int64] | None:
+        """Return the line of each row, where bytes alone tell the rows and all are as they must."""
+        body, separator, quote = self._body, self._separator, dialect.quote
+        comment = None if dialect.comment is None else dialect.comment.encode("utf-8")
+        if separator == " " or not separator.isascii():
+            return None
+        if comment and (
+            body.startswith(comment, self._begin) or body.find(b"\n" + comment, self._begin) >= 0
+        ):
+            return None
+        self._quoted = quote != "none" and body.find(b'"', self._begin) >= 0
+        text = memoryview(body)[self._begin :]
+        rows = count_cells(text, ord(separator), quoted=self._quoted)
+        if rows is None:
+            return None
+        spans = np.diff(rows.lines, prepend=-1)
+        wrong = rows.cells != len(self.names)
+        if self._quoted and quote is None and separator == "\t" and (wrong | (spans > 1)).any():
+            return None  # the quotes may be letters
+        initials = np.frombuffer(text, dtype=np.uint8)[rows.begins]
+        if len(self.names) == 1:  # of which a blank line has as many
+            wrong |= (initials <= ord(" ")) | (initials >= 128)
+        for row in np.flatnonzero(wrong).tolist():
+            end = rows.begins[row + 1] if row + 1 < len(rows.begins) else len(text)
+            line = bytes(text[rows.begins[row] : end]).decode("utf-8")
+            wrong[row] = _is_blank(line.rstrip("\n"), separator)  # which is no row
+            if rows.cells[row] != len(self.names) and not wrong[row]:
+                last = int(rows.lines[row]) + first + 1
+                self._refuse_cells(last, int(rows.cells[row]), line)
+        self._tell_marked(int(np.sum(initials[~wrong] == ord("#"))))
+        broken = np.flatnonzero(spans > 1)
+        if broken.size:
+            last = int(rows.lines[broken[0]]) + first + 1
+            self._tell_broken(broken.size, last - int(spans[broken[0]]) + 1, last)
+        of_rows: npt.NDArray[np.int64] = rows.lines[~wrong] + (first + 1)
+        return of_rows
+
+    def _tell_marked(self, count: int) -> None:
+        if count:
+            self.notes.append(
+                f"{counted(count, 'line')} below the header with # in front read like any other; "
+                "--comment '#' leaves out such lines"
+            )
+
+    def _tell_broken(self, count: int, first: int, last: int) -> None:
+        self.notes.append(
+            f"{counted(count, 'row')} with a line break inside of quotes, such as lines {first} to "
+            f"{last}; where quotes are letters, give --quote none"
+        )
+
+    def _refuse_cells(self, last: int, cells: int, line: str) -> NoReturn:
+        advice = "; where it is a comment, give --comment '#'" if line.startswith("#") else ""
+        raise TableError(
+            f"{self.path}, line {last} has {counted(cells, 'cell')}, the header has "
+            f"{len(self.names)}; cells are separated by {_named(self._separator)}{advice}"
+        )
+
     def _rows(
-        self, lines: list[str], first: int, dialect: Dialect
+        self, body: list[str], first: int, dialect: Dialect
     ) -> tuple[str, npt.NDArray[np.int64]]:
         """Return the rows without comments, and the line on which each ends."""
         comment = dialect.comment
-        body, numbers, quoted = lines[first:], range(first + 1, len(lines) + 1), False
+        numbers, quoted = range(first + 1, first + len(body) + 1), False
         if comment is None:
-            marked = sum(line.startswith("#") for line in body)
-            if marked:
-                self.notes.append(
-                    f"{counted(marked, 'line')} below the header with # in front read like any "
-                    "other; --comment '#' leaves out such lines"
-                )
+            self._tell_marked(sum(line.startswith("#") for line in body))
             return "\n".join(body), self._checked(body, numbers, dialect.quote)
         kept, where = [], array("q")
         for number, line in zip(numbers, body, strict=True):
@@ -151,12 +212,7 @@ class TextColumns:
         ends, wanted = array("q"), len(self.names)
         for last, cells in self._counts(body, numbers, quote):
             if cells != wanted:
-                begins = body[bisect_left(numbers, last)].startswith("#")
-                advice = "; where it is a comment, give --comment '#'" if begins else ""
-                raise TableError(
-                    f"{self.path}, line {last} has {counted(cells, 'cell')}, the header has "
-                    f"{wanted}; cells are separated by {_named(self._separator)}{advice}"
-                )
+                self._refuse_cells(last, cells, body[bisect_left(numbers, last)])
             ends.append(last)
         return np.frombuffer(ends, dtype=np.int64) if ends else np.empty(0, np.int64)
 
@@ -190,10 +246,7 @@ class TextColumns:
                     broken.append((numbers[begin], numbers[reader.line_num - 1]))
                 yield numbers[reader.line_num - 1], len(row)
         if broken:
-            self.notes.append(
-                f"{counted(len(broken), 'row')} with a line break inside of quotes, such as lines "
-                f"{broken[0][0]} to {broken[0][1]}; where quotes are letters, give --quote none"
-            )
+            self._tell_broken(len(broken), *broken[0])
 
     def _rows_are_lines(self, body: list[str]) -> bool:
         """Tell whether each line is a row of as many cells as the header, by its quotes."""
@@ -224,8 +277,10 @@ class TextColumns:
 
         where = {name: position for position, name in enumerate(self.names)}
         positions = [where[name] for name in names]
+        stream = io.BytesIO(self._body)  # which shares the bytes
+        stream.seek(self._begin)
         frame = pd.read_csv(
-            io.StringIO(self._body),
+            stream,
             sep=r"\s+" if self._separator == " " else self._separator,
             header=None,
             names=range(len(self.names)),
@@ -245,18 +300,33 @@ class TextColumns:
         return frame.iloc[:, [read[position] for position in positions]]
 
     def _numbers_cell_by_cell(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Read cells that pandas does not, and name the first that is no number."""
-        cells = self._texts(names).to_numpy(dtype=object)
-        values = np.empty(cells.shape)
-        for row, column in np.ndindex(cells.shape):
-            cell = str(cells[row, column]).strip()
-            value = _number(cell, self._decimal)
-            if value is None:
-                raise TableError(
-                    f"{self.path}, line {self.lines[row]}, column {names[column]!r}: {cell!r} is "
-                    f"not a number{_advice(cell, names[column], self.target)}"
-                )
-            values[row, column] = value
+        """Read the columns that pandas does not cell by cell, and name the first that is no number.
+
+        The other columns are left to pandas.
+        """
+        frame = self._read(names, na_values=_SPELLINGS, na_filter=True)
+        values = np.empty(frame.shape)
+        failed = []
+        for j in range(len(names)):
+            if frame.dtypes.iloc[j].kind in "iuf":
+                values[:, j] = frame.iloc[:, j]
+            else:
+                failed.append(j)
+        del frame
+        first: tuple[int, int, str] | None = None  # in the order of rows, then of columns
+        for j in failed:
+            for row, cell in enumerate(self._texts([names[j]]).iloc[:, 0].tolist()):
+                value = _number(cell, self._decimal)
+                if value is None:
+                    first = min(first or (row, j, cell), (row, j, cell))
+                    break
+                values[row, j] = value
+        if first is not None:
+            row, j, cell = first
+            raise TableError(
+                f"{self.path}, line {self.lines[row]}, column {names[j]!r}: {cell.strip()!r} is "
+                f"not a number{_advice(cell.strip(), names[j], self.target)}"
+            )
         return values
 
 
@@ -266,12 +336,17 @@ def _exact(version: str) -> dict[str, str]:
     return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
 
-def _decoded(path: str, data: bytes, encoding: str | None) -> str:
+def _as_utf8(path: str, data: bytes, encoding: str | None) -> bytes:
+    """Return text as UTF-8 with a line feed at the end of each line."""
     if encoding is None:
         marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         encoding = "utf-16" if marked else "utf-8-sig"
     try:
-        text = data.decode(encoding)
+        if encoding != "utf-8-sig":
+            data = data.decode(encoding).encode("utf-8")
+        elif not data.isascii():
+            data = data.removeprefix(codecs.BOM_UTF8)
+            data.decode("utf-8")
     except LookupError as error:
         raise TableError(f"--encoding: {encoding!r} is not known") from error
     except UnicodeDecodeError as error:
@@ -282,11 +357,33 @@ def _decoded(path: str, data: bytes, encoding: str | None) -> str:
             f"{path} is not {name} text: line {line} holds the byte 0x{byte:02x}; name its "
             "--encoding, such as latin-1"
         ) from error
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise TableError(f"{path}, line {line} holds a zero byte, which no text does")
-    return text
+    return data
+
+
+def _lines_of_head(text: bytes) -> list[str]:
+    """Return as many first lines as it takes to tell the header."""
+    size = 1 << 16
+    while size < len(text):
+        lines = text[: text.rfind(b"\n", 0, size) + 1].decode("utf-8").split("\n")
+        if sum(not line.startswith("#") and bool(line.strip()) for line in lines) > _HEAD:
+            return lines
+        size *= 4
+    return text.decode("utf-8").split("\n")
+
+
+def _begin_of_line(text: bytes, number: int) -> int:
+    """Return the first byte of a line counted from 0."""
+    begin = 0
+    for _ in range(number):
+        begin = text.find(b"\n", begin) + 1
+        if not begin:
+            return len(text)
+    return begin
 
 
 def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[str], int, str]:
