@@ -9,9 +9,9 @@ import pytest
 from astropy.io import fits
 
 from halosvm import chunks
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.table import read_table
-from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import TableError
 
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.table import read_table
-from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import TableError
 from halosvm.files.tables.writing import write_columns
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from halosvm.files.tables import rows, text
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.table import read_table
-from halosvm.files.tables.text import Dialect, TextColumns
+from halosvm.files.tables.text import TextColumns
 
 LETTERS = np.array(list('ab ",,"\n\n;é'))
 
@@ -82,8 +83,8 @@ def test_python_looks_at_the_column_that_fails_alone(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["a,b,c,d", *lines]) + "\n")
     seen = []
-    number = text._number
-    monkeypatch.setattr(text, "_number", lambda *given: seen.append(given) or number(*given))
+    number = text.number_of
+    monkeypatch.setattr(text, "number_of", lambda *given: seen.append(given) or number(*given))
     table = read_table(path, reading=Reading(missing="drop"))
     np.testing.assert_array_equal(table.mean, np.delete(values, 30, axis=0))
     assert len(seen) < 2 * len(values)

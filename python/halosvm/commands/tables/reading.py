@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from halosvm.checks.error_names import PATTERNS
 from halosvm.commands.choices import CommandError
 from halosvm.files.table_models import NOTHING, Trained
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import ErrorRules
 from halosvm.files.tables.table import OWN, read_table
-from halosvm.files.tables.text import Dialect
 
 if TYPE_CHECKING:
     import argparse

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.roles import ErrorRules
-from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import ChoiceError
 from halosvm.files.tables.typed import BY_ASTROPY, WITH_COLUMNS
 

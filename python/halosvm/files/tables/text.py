@@ -1,68 +1,35 @@
-"""CSV and TSV: text in some dialect in; its columns, read by pandas, out.
-
-The first line that is no comment names the columns, or, where that is a row already, the last
-comment above it does. The separator is the one that makes most cells of that line, quotes
-respected, among those that make as many of the next.
-"""
+"""CSV and TSV: text in some dialect in; its columns, read by pandas, out."""
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
-import math
-import re
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from halosvm.files.tables.dialects import (
+    Dialect,
+    as_utf8,
+    begin_of_line,
+    csv_reader,
+    find_header,
+    is_blank,
+    lines_of_head,
+    named,
+    split_line,
+    with_separator_line,
+)
 from halosvm.files.tables.rows import count_cells
-from halosvm.files.tables.trouble import TableError, counted, remedy_for_text
+from halosvm.files.tables.text_numbers import SPELLINGS, advice_on, number_of
+from halosvm.files.tables.trouble import TableError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
-
-SEPARATORS = (",", "\t", ";", "|", " ")
-_WORDS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat", "?", "-", "--")
-_MISSING = frozenset(_WORDS)
-_HEAD = 102  # a header and a row of as many lines as they may have
-# pandas compares letter by letter
-_SEPARATOR_LINE = re.compile(r'"?sep=([^\w"\r\n])"?', re.IGNORECASE)
-_SPELLINGS = sorted({f(w) for w in _WORDS for f in (str.lower, str.upper, str.title)} | {"NaN"})
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How the text of a table is written.
-
-    Attributes
-    ----------
-    separator : str or None
-        One character, a blank for any white space; None to find it.
-    decimal : str
-        The decimal point.
-    encoding : str or None
-        None for UTF-8, or UTF-16 where the text begins with its mark.
-    header : bool
-        Whether a line names the columns; else they are called 1, 2, ...
-    quote : {"double", "none"} or None
-        Whether double quotes enclose cells or are letters; None for what fits of a table with tabs,
-        and for quotes of others.
-    comment : str or None
-        How lines begin that are no rows; None for # above the header and no others.
-    """
-
-    separator: str | None = None
-    decimal: str = "."
-    encoding: str | None = None
-    header: bool = True
-    quote: str | None = None
-    comment: str | None = None
 
 
 class TextColumns:
@@ -88,18 +55,18 @@ class TextColumns:
         self.path = path
         self.notes: list[str] = []
         self._decimal = dialect.decimal
-        self._body = _as_utf8(path, data, dialect.encoding)
-        lines = _lines_of_head(self._body)
-        dialect = _with_separator_line(lines, dialect)
+        self._body = as_utf8(path, data, dialect.encoding)
+        lines = lines_of_head(self._body)
+        dialect = with_separator_line(lines, dialect)
         if dialect.separator == dialect.decimal:
             raise TableError(f"{path}: {dialect.decimal!r} cannot be separator and decimal point")
-        header, first, separator = _find_header(path, lines, dialect)
+        header, first, separator = find_header(path, lines, dialect)
         self._separator = separator
         self.names = header
         skipped = sum(line.startswith("#") for line in lines[:first])
         if skipped and not dialect.header:
             self.notes.append(f"{counted(skipped, 'line')} above the rows left out, as comments")
-        self._begin = _begin_of_line(self._body, first)
+        self._begin = begin_of_line(self._body, first)
         rows = self._counted(first, dialect)
         if rows is None:
             lines = self._body[self._begin :].decode("utf-8").split("\n")
@@ -115,7 +82,7 @@ class TextColumns:
     def numbers(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return columns of numbers side by side, NaN for cells that are missing."""
         try:
-            frame = self._read(names, dtype=np.float64, na_values=_SPELLINGS, na_filter=True)
+            frame = self._read(names, dtype=np.float64, na_values=SPELLINGS, na_filter=True)
             return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
         except (ValueError, OverflowError):
             return self._numbers_cell_by_cell(names)
@@ -153,7 +120,7 @@ class TextColumns:
         for row in np.flatnonzero(wrong).tolist():
             end = rows.begins[row + 1] if row + 1 < len(rows.begins) else len(text)
             line = bytes(text[rows.begins[row] : end]).decode("utf-8")
-            wrong[row] = _is_blank(line.rstrip("\n"), separator)  # which is no row
+            wrong[row] = is_blank(line.rstrip("\n"), separator)  # which is no row
             if rows.cells[row] != len(self.names) and not wrong[row]:
                 last = int(rows.lines[row]) + first + 1
                 self._refuse_cells(last, int(rows.cells[row]), line)
@@ -182,7 +149,7 @@ class TextColumns:
         advice = "; where it is a comment, give --comment '#'" if line.startswith("#") else ""
         raise TableError(
             f"{self.path}, line {last} has {counted(cells, 'cell')}, the header has "
-            f"{len(self.names)}; cells are separated by {_named(self._separator)}{advice}"
+            f"{len(self.names)}; cells are separated by {named(self._separator)}{advice}"
         )
 
     def _rows(
@@ -224,10 +191,10 @@ class TextColumns:
             self._quoted = self._rows_are_lines(body) or not self._plain_lines_fit(body)
         if not self._quoted:
             for number, line in zip(numbers, body, strict=True):
-                if not _is_blank(line, separator):
-                    yield number, len(_split(line, separator))
+                if not is_blank(line, separator):
+                    yield number, len(split_line(line, separator))
             return
-        reader = _csv_reader([line + "\n" for line in body], separator)
+        reader = csv_reader([line + "\n" for line in body], separator)
         broken = []
         while True:
             begin = reader.line_num
@@ -250,7 +217,7 @@ class TextColumns:
 
     def _rows_are_lines(self, body: list[str]) -> bool:
         """Tell whether each line is a row of as many cells as the header, by its quotes."""
-        reader, line = _csv_reader([line + "\n" for line in body], self._separator), 0
+        reader, line = csv_reader([line + "\n" for line in body], self._separator), 0
         try:
             for row in reader:
                 full = row and (len(row) > 1 or row[0].strip())
@@ -264,8 +231,8 @@ class TextColumns:
     def _plain_lines_fit(self, body: list[str]) -> bool:
         """Tell whether each line is a row of as many cells as the header, quotes being letters."""
         return all(
-            _is_blank(line, self._separator)
-            or len(_split(line, self._separator)) == len(self.names)
+            is_blank(line, self._separator)
+            or len(split_line(line, self._separator)) == len(self.names)
             for line in body
         )
 
@@ -304,7 +271,7 @@ class TextColumns:
 
         The other columns are left to pandas.
         """
-        frame = self._read(names, na_values=_SPELLINGS, na_filter=True)
+        frame = self._read(names, na_values=SPELLINGS, na_filter=True)
         values = np.empty(frame.shape)
         failed = []
         for j in range(len(names)):
@@ -316,7 +283,7 @@ class TextColumns:
         first: tuple[int, int, str] | None = None  # in the order of rows, then of columns
         for j in failed:
             for row, cell in enumerate(self._texts([names[j]]).iloc[:, 0].tolist()):
-                value = _number(cell, self._decimal)
+                value = number_of(cell, self._decimal)
                 if value is None:
                     first = min(first or (row, j, cell), (row, j, cell))
                     break
@@ -325,7 +292,7 @@ class TextColumns:
             row, j, cell = first
             raise TableError(
                 f"{self.path}, line {self.lines[row]}, column {names[j]!r}: {cell.strip()!r} is "
-                f"not a number{_advice(cell.strip(), names[j], self.target)}"
+                f"not a number{advice_on(cell.strip(), names[j], self.target)}"
             )
         return values
 
@@ -334,216 +301,3 @@ def _exact(version: str) -> dict[str, str]:
     """Return the option that older versions of pandas need to read what `repr` wrote."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
-
-
-def _as_utf8(path: str, data: bytes, encoding: str | None) -> bytes:
-    """Return text as UTF-8 with a line feed at the end of each line."""
-    if encoding is None:
-        marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        encoding = "utf-16" if marked else "utf-8-sig"
-    try:
-        if encoding != "utf-8-sig":
-            data = data.decode(encoding).encode("utf-8")
-        elif not data.isascii():
-            data = data.removeprefix(codecs.BOM_UTF8)
-            data.decode("utf-8")
-    except LookupError as error:
-        raise TableError(f"--encoding: {encoding!r} is not known") from error
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        name = encoding.removesuffix("-sig").upper()
-        line = data.count(b"\n", 0, error.start) + 1
-        raise TableError(
-            f"{path} is not {name} text: line {line} holds the byte 0x{byte:02x}; name its "
-            "--encoding, such as latin-1"
-        ) from error
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if b"\0" in data:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise TableError(f"{path}, line {line} holds a zero byte, which no text does")
-    return data
-
-
-def _lines_of_head(text: bytes) -> list[str]:
-    """Return as many first lines as it takes to tell the header."""
-    size = 1 << 16
-    while size < len(text):
-        lines = text[: text.rfind(b"\n", 0, size) + 1].decode("utf-8").split("\n")
-        if sum(not line.startswith("#") and bool(line.strip()) for line in lines) > _HEAD:
-            return lines
-        size *= 4
-    return text.decode("utf-8").split("\n")
-
-
-def _begin_of_line(text: bytes, number: int) -> int:
-    """Return the first byte of a line counted from 0."""
-    begin = 0
-    for _ in range(number):
-        begin = text.find(b"\n", begin) + 1
-        if not begin:
-            return len(text)
-    return begin
-
-
-def _find_header(path: str, lines: list[str], dialect: Dialect) -> tuple[list[str], int, str]:
-    """Return the names of the columns, the number of lines above the rows, and the separator."""
-    begin = dialect.comment or "#"
-    full = [k for k, line in enumerate(lines) if line.strip() and not line.startswith(begin)]
-    comments = [k for k, line in enumerate(lines) if line.startswith(begin) and line.strip("# \t")]
-    if not full:
-        raise TableError(f"{path} is empty: a header line with column names is needed")
-    first = full[0]
-    if not dialect.header:
-        separator = _separator_of(lines[first], lines[first], dialect)
-        first = next(
-            k for k, e in enumerate(lines) if not (_is_blank(e, separator) or e.startswith(begin))
-        )
-        row = _cells(path, lines, first, separator, dialect.quote)[0]
-        return [str(k + 1) for k in range(len(row))], first, separator
-    above = [k for k in comments if k < first]
-    if above:
-        comment = lines[above[-1]].removeprefix(begin).lstrip("#").strip(" ")
-        separator = _separator_of(comment, lines[first], dialect)
-        names, _ = _cells(path, [comment], 0, separator, dialect.quote)
-        names = ["#", *names[1:]] if names[0] == "" else names  # as some call a column of numbers
-        row, _ = _cells(path, lines, first, separator, dialect.quote)
-        if len(names) == len(row) and _are_names(names) and not _are_names(row):
-            return _unique(path, names), first, separator
-    following = lines[full[1]] if len(full) > 1 else lines[first]
-    separator = _separator_of(lines[first], following, dialect)
-    names, below = _cells(path, lines, first, separator, dialect.quote)
-    for name in names:
-        value = _number(name, dialect.decimal)
-        if value is not None and not math.isnan(value) and not name.strip("+-").isdecimal():
-            raise TableError(
-                f"{path}, line {first + 1}: {name!r} stands where the names of columns should; "
-                "add a line of names, or give --no-header, which calls the columns 1, 2, ..."
-            )
-    return _unique(path, names), below, separator
-
-
-def _with_separator_line(lines: list[str], dialect: Dialect) -> Dialect:
-    """Return the dialect of a first line ``sep=;``, as Excel takes it, and blank the line."""
-    found = _SEPARATOR_LINE.fullmatch(lines[0])
-    if found is None:
-        return dialect
-    lines[0] = ""
-    return replace(dialect, separator=dialect.separator or found[1])
-
-
-def _is_blank(line: str, separator: str) -> bool:
-    """Tell a line that is no row; of tabs alone it is one of missing cells."""
-    return not line.strip(" " if separator == "\t" else None)
-
-
-def _are_names(cells: list[str]) -> bool:
-    return all(cell and _number(cell) is None for cell in cells)
-
-
-def _unique(path: str, names: list[str]) -> list[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen and name:
-            raise TableError(f"{path} has {names.count(name)} columns called {name!r}")
-        seen.add(name)
-    return names
-
-
-def _separator_of(header: str, row: str, dialect: Dialect) -> str:
-    """Return the separator that is given, or makes most cells of both lines, or of the first."""
-    if dialect.separator is not None:
-        return dialect.separator
-
-    def cells(line: str, separator: str) -> int:
-        if separator == " ":
-            return len(line.split())
-        with_quotes = csv.reader([line], delimiter=separator, skipinitialspace=True)
-        try:
-            return len(next(with_quotes, []))
-        except csv.Error:  # a cell as long as a wide header, which the right one cuts
-            return 1
-
-    characters = [s for s in SEPARATORS[:-1] if s != dialect.decimal]
-    counts = {s: cells(header, s) for s in characters}
-    both = [s for s in characters if counts[s] > 1 and cells(row, s) == counts[s]]
-    if both:
-        return max(both, key=counts.__getitem__)
-    blank = cells(header, " ")
-    best = max(characters, key=counts.__getitem__)
-    if counts[best] == 1 and blank > 1 and blank == cells(row, " ") and '"' not in header:
-        return " "
-    return best
-
-
-def _split(line: str, separator: str) -> list[str]:
-    return line.split() if separator == " " else line.split(separator)
-
-
-def _cells(
-    path: str, lines: list[str], first: int, separator: str, quote: str | None
-) -> tuple[list[str], int]:
-    """Return the cells of a row that begins on a line, and the number of the line below it."""
-    if quote == "none" or (separator == " " and '"' not in lines[first]):
-        return [cell.strip() for cell in _split(lines[first], separator)], first + 1
-    reader = _csv_reader([line + "\n" for line in lines[first : first + 100]], separator)
-    try:
-        row = next(reader)
-    except csv.Error as error:
-        raise TableError(
-            f"{path}, line {first + 1}: {error}; a quote is not closed, or not doubled inside of "
-            "quotes"
-        ) from error
-    return [cell.strip() for cell in row], first + reader.line_num
-
-
-def _csv_reader(lines: list[str], separator: str) -> Any:
-    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
-
-
-def _named(separator: str) -> str:
-    return {"\t": "tabs", " ": "blanks"}.get(separator, repr(separator))
-
-
-def _number(cell: str, decimal: str = ".") -> float | None:
-    """Return a number, NaN for a missing one, None for what is neither."""
-    cell = cell.strip()
-    if cell.lower() in _MISSING:
-        return math.nan
-    # Python reads 1_000 as a number; no table means that. A point beside a decimal comma parts
-    # thousands, or is a slip.
-    if "_" in cell or (decimal != "." and "." in cell):
-        return None
-    try:
-        return float(cell.replace(decimal, "."))
-    except ValueError:
-        return None
-
-
-def _advice(cell: str, name: str, target: str | None) -> str:
-    for pattern, remedy in _REMEDIES:
-        if pattern.search(cell):
-            return f"; {remedy}"
-    if _number(cell, ",") is not None:
-        return "; where a comma is the decimal point, give --decimal ,"
-    return remedy_for_text(name, target)
-
-
-_REMEDIES = (
-    (
-        re.compile("\u00b1|\\+/?-|^[-+\\d.]+ ?\\([\\d.]+\\)$"),
-        "a value with its error in one cell: write the error in a column of its own, such as x_err",
-    ),
-    (
-        re.compile("^[\u2212\u2013\u2012\ufe63\uff0d]\\s*[\\d.,]"),
-        "its minus is another character than -; replace it by -",
-    ),
-    (
-        re.compile(r"^[-+]?\d{1,3}(,\d{3})+(\.\d*)?$"),
-        "commas that part thousands have to go; where one is the decimal point, give --decimal ,",
-    ),
-    (
-        re.compile("^[-+]?\\d{1,3}([ '\u2019\u00a0\u202f.]\\d{3})+([.,]\\d*)?$"),
-        "what parts its thousands has to go: write the number without it",
-    ),
-)
