@@ -37,7 +37,6 @@ def read(
 
     Columns that no option names have the roles that they had for a model.
     """
-    group = getattr(arguments, "group", None)
     column = arguments.label if getattr(arguments, "label", None) is not None else OWN
     table = read_table(
         arguments.table,
@@ -50,7 +49,8 @@ def read(
         weight=arguments.weight if weighted else None,
         own_weight=trained.weight if weighted else None,
         drop=getattr(arguments, "drop", ()),
-        keep=getattr(arguments, "keep", ()) if group is None else (group,),
+        keep=getattr(arguments, "keep", ()),
+        group=getattr(arguments, "group", None),
         reading=reading_of(arguments, trained),
     )
     for note in table.notes:

@@ -161,6 +161,7 @@ def read_table(
     own_weight: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
+    group: str | None = None,
     reading: Reading = PLAIN,
 ) -> Table:
     """Read features, their errors and labels from a table.
@@ -188,6 +189,8 @@ def read_table(
         Columns to leave out: features, or error columns of features or the target.
     keep : sequence of str
         Columns to return as they are, and no features.
+    group : str, optional
+        One more of them, which names what rows belong to.
     reading : Reading
 
     Returns
@@ -210,8 +213,10 @@ def read_table(
         name,
         form,
         reading,
-        {"features": features is not None, "drop": drop, "keep or --group": keep, "weight": weight},
+        {"features": features is not None, "drop": drop, "keep": keep}
+        | {"weight": weight, "group": group},
     )
+    kept = keep if group is None else (*keep, group)
     if form not in WITH_COLUMNS:
         table = _from_matrices(
             name, _matrices(form, name, data, model_features, reading), label, target
@@ -233,7 +238,7 @@ def read_table(
         if weight is None and own_weight in columns.names:
             weight = own_weight
         table = _from_columns(
-            columns, label, target, weight, features, model_features, drop, keep, reading
+            columns, label, target, weight, features, model_features, drop, kept, reading
         )
         if target is not None:
             unit = columns.unit(target)
