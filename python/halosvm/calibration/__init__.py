@@ -6,3 +6,5 @@ scores                  one value a class of any classifier, with its spread
 expectations            means of curves over decision values that are uncertain
 calibrated_classifier   `UncertainCalibratedClassifier`: cross-validated, for any classifier
 """
+
+METHODS = ("sigmoid", "isotonic", "temperature")  # how curves are called

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from halosvm.calibration import METHODS
 from halosvm.calibration.curves import IsotonicCurve, Temperature
 from halosvm.calibration.expectations import mean_over, roots_of
 from halosvm.calibration.platt import PlattScaling
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-METHODS = ("sigmoid", "isotonic", "temperature")
 
 
 class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, GaussianEstimator):  # type: ignore[misc]

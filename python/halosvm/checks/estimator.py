@@ -23,6 +23,7 @@ from halosvm.checks.reading import (
 from halosvm.checks.targets import exact_labels, read_labels, read_weights, weight_of_each
 from halosvm.checks.transformed_alone import warn_if_transformed_alone
 from halosvm.checks.units import converted
+from halosvm.gaussians.frames_with_errors import warn_of_errors_among
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import as_examples
 
@@ -178,6 +179,10 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             errors = [given for given in (X_std, X_cov) if given is not None]
             if errors:
                 warn_if_transformed_alone(self, X, errors)
+        if X_std is None and X_cov is None and not isinstance(X, self._example_types):
+            names = frames.feature_names_of(X, "X")
+            if names is not None:
+                warn_of_errors_among(names)
         self._remember_units(data)
         self._remember_errors(have_errors(data))
         return data, y

@@ -12,8 +12,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from halosvm.commands.options import make_parser
-from halosvm.commands.tables.reading import CommandError
-from halosvm.core.config import show_config
 from halosvm.files.atomic import require_writable
 from halosvm.files.tables.trouble import ChoiceError
 
@@ -39,7 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # labels are UTF-8 wherever they go
             stream.reconfigure(encoding="utf-8")
-    arguments = make_parser(_demo, _show_config).parse_args(argv)
+    parser = make_parser(_demo, _show_config)
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
     try:
         with warnings.catch_warnings():
             _tell_warnings(arguments.command)
@@ -55,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except MemoryError:
         return _refused(arguments, "not enough memory for these data", 1)
-    except (CommandError, ChoiceError) as error:
+    except ChoiceError as error:
         return _refused(arguments, error, 2)
     except (ValueError, TypeError, ArithmeticError, ImportError, OSError) as error:
         return _refused(arguments, error, 1)
@@ -90,4 +92,6 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _show_config(_arguments: argparse.Namespace) -> None:
+    from halosvm.core.config import show_config
+
     show_config()

@@ -1,25 +1,39 @@
-"""The words of the command ``halosvm``: its parser, and how the values of options are read."""
+"""The words of the command ``halosvm``: its parser, and what each option says."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import csv
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from halosvm import __version__
-from halosvm.calibration.calibrated_classifier import METHODS
+from halosvm.checks.error_names import KINDS
 from halosvm.commands import benchmark
-from halosvm.commands.tables.converting import convert
-from halosvm.commands.tables.evaluating import RANKS, evaluate
-from halosvm.commands.tables.machines import ESTIMATORS, KERNELS, LOSSES, MAPS, parse_setting
-from halosvm.commands.tables.predicting import predict
-from halosvm.commands.tables.training import train
-from halosvm.files.tables.documents import COVARIANCE_KINDS
-from halosvm.files.tables.opening import FORMATS
-from halosvm.files.tables.roles import KINDS, parse_pattern
+from halosvm.commands.choices import (
+    ESTIMATORS,
+    KERNELS,
+    LOSSES,
+    METHODS,
+    RANKS,
+)
+from halosvm.commands.parser import Parser
+from halosvm.commands.values import (
+    approximation,
+    at_least,
+    c_value,
+    components,
+    folds,
+    gamma,
+    names,
+    pair,
+    parse_setting,
+    positive,
+    ranks,
+    separator,
+    told,
+)
+from halosvm.files.tables.opening import COVARIANCE_KINDS, FORMATS
+from halosvm.files.tables.roles import parse_pattern
 from halosvm.files.tables.room import parse_size
 
 if TYPE_CHECKING:
@@ -64,16 +78,16 @@ examples:
 }
 
 
-def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> Any:
+def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> Parser:
     """Return the parser of the command line, with the functions of two commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="halosvm",
         description="Support vector machines for data with error bars.",
         epilog=f"{_EXAMPLES[None]}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"halosvm {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    commands = parser.add_subparsers(dest="command", metavar="command")
 
     def add(name: str, run: Callable[..., None], text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(
@@ -96,28 +110,41 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
         add("bench", benchmark.run, "time halosvm against named rivals, on made-up data")
     )
     add("show-config", show_config, "which build of the core is in use, and versions")
-    _add_train(add("train", train, "fit a model to a table with labels or values"))
+    _add_train(add("train", _of_tables("train"), "fit a model to a table with labels or values"))
 
-    sub = add("predict", predict, "tell labels or values of the rows of a table")
+    sub = add(
+        "predict",
+        _of_tables("predict"),
+        "tell labels or values of the rows of a table",
+    )
     sub.add_argument("model", help="file that train wrote")
     _add_table(sub)
     _add_columns(sub, features=False)
     _add_output(sub, None, "default: standard output, as CSV")
 
-    sub = add("evaluate", evaluate, "compare predictions with labels or values")
+    sub = add(
+        "evaluate",
+        _of_tables("evaluate"),
+        "compare predictions with labels or values",
+    )
     sub.add_argument("model", help="file that train wrote")
     _add_table(sub)
     _add_label(sub)
     _add_weight(sub, "that of the training where it is there")
+    _add_group(sub, "the column of what rows belong to: those of training are left out")
     sub.add_argument(
         "--at",
-        type=_ranks,
+        type=ranks,
         metavar="K,...",
         help="numbers of first rows to give precision and recall of "
         f"(default: {','.join(map(str, RANKS))})",
     )
 
-    sub = add("convert", convert, "write features, errors and labels of a table in another format")
+    sub = add(
+        "convert",
+        _of_tables("convert"),
+        "write features, errors and labels of a table in another format",
+    )
     _add_table(sub)
     sub.add_argument("output", help="file to write, or - for standard output")
     _add_label(sub)
@@ -131,87 +158,22 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
     return parser
 
 
-def names(text: str) -> list[str]:
-    """Split a list such as ``a,b,"c,d"``; the empty text is the column without a name."""
-    return next(csv.reader([text]), []) or [""]
+_MODULES = {
+    "train": "training",
+    "predict": "predicting",
+    "evaluate": "evaluating",
+    "convert": "converting",
+}
 
 
-def at_least(least: int) -> Any:
-    """Return what reads an integer that must not be smaller."""
+def _of_tables(command: str) -> Callable[..., None]:
+    """Return a command of tables, which is imported when it runs: machines load slowly."""
 
-    def integer(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
-        return value
+    def run(arguments: argparse.Namespace) -> None:
+        module = import_module(f"halosvm.commands.tables.{_MODULES[command]}")
+        getattr(module, command)(arguments)
 
-    return integer
-
-
-def _positive(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < np.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-
-
-def _c_value(text: str) -> float | str:
-    if text == "cv":
-        return text
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < np.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor cv")
-
-
-def _components(text: str) -> int | str:
-    return text if text == "bic" else int(at_least(1)(text))
-
-
-def _folds(text: str) -> int:
-    return 0 if text == "0" else int(at_least(2)(text))
-
-
-def _ranks(text: str) -> tuple[int, ...]:
-    return tuple(at_least(1)(part) for part in text.split(","))
-
-
-def _gamma(text: str) -> float | str:
-    return text if text in ("scale", "auto") else _positive(text)
-
-
-def _separator(text: str) -> str:
-    text = {"tab": "\t", "\\t": "\t", "blank": " ", "space": " "}.get(text, text)
-    if len(text) != 1 or text in '"\n\r':
-        raise argparse.ArgumentTypeError(f"{text!r} is not one character, tab or blank")
-    return text
-
-
-def _pair(text: str) -> tuple[str, tuple[str, ...]]:
-    feature, found, columns = text.partition("=")
-    parts = tuple(names(columns))
-    if not found or not feature or not all(parts) or len(parts) > 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not FEATURE=COLUMN or FEATURE=UPPER,LOWER")
-    return feature, parts
-
-
-def _approximation(text: str) -> tuple[str, int]:
-    form, _, count = text.partition(":")
-    if form not in MAPS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {' or '.join(MAPS)}, with :NUMBER")
-    return form, int(at_least(1)(count or "500"))
-
-
-def _told(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Let argparse show the message of an error, which it hides of ValueError."""
-
-    def reader(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return reader
+    return run
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -222,10 +184,23 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("reading the table")
     group.add_argument("--format", choices=FORMATS, help="default: by the ending of the name")
-    group.add_argument("--separator", type=_separator, metavar="S", help="one character, or tab")
+    group.add_argument("--separator", type=separator, metavar="S", help="one character, or tab")
     group.add_argument("--decimal", choices=[".", ","], default=".", help="decimal point")
     group.add_argument("--encoding", help="default: UTF-8")
+    group.add_argument(
+        "--comment",
+        metavar="TEXT",
+        help="lines that begin with this are left out (default: # above the header alone)",
+    )
+    group.add_argument(
+        "--quote",
+        choices=["double", "none"],
+        help='whether " encloses cells or is a letter (default: double; with tabs, what fits)',
+    )
     group.add_argument("--no-header", action="store_true", help="columns are called 1, 2, ...")
+    group.add_argument(
+        "--ignore-units", action="store_true", help="take numbers as they are, whatever their units"
+    )
     group.add_argument(
         "--missing",
         choices=["error", "drop", "impute"],
@@ -243,7 +218,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--errors-in",
-        type=_told(parse_pattern),
+        type=told(parse_pattern),
         action="append",
         metavar="PATTERN",
         help="how error columns are called: _sigma, sigma_, MAG_{}=MAGERR_{} (can be repeated; "
@@ -251,7 +226,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--error",
-        type=_pair,
+        type=pair,
         action="append",
         default=[],
         metavar="FEATURE=COLUMN",
@@ -267,7 +242,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     text = "default: full where an entry stands beside the diagonal, else diagonal"
     group.add_argument("--covariances-are", choices=COVARIANCE_KINDS, help=text)
     text = "what the table may take, as 500M or 8G (default: half of the memory that is free)"
-    group.add_argument("--memory", type=_told(parse_size), metavar="SIZE", help=text)
+    group.add_argument("--memory", type=told(parse_size), metavar="SIZE", help=text)
 
 
 def _add_label(parser: argparse.ArgumentParser) -> None:
@@ -280,6 +255,10 @@ def _add_label(parser: argparse.ArgumentParser) -> None:
 def _add_weight(parser: argparse.ArgumentParser, default: str) -> None:
     text = f"the column of how much each row counts, never a feature (default: {default})"
     parser.add_argument("--weight", metavar="COLUMN", help=text)
+
+
+def _add_group(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--group", metavar="COLUMN", help=text)
 
 
 def _add_columns(parser: argparse.ArgumentParser, *, features: bool) -> None:
@@ -306,11 +285,16 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
     _add_table(sub)
     _add_label(sub)
     _add_weight(sub, "all count alike")
+    _add_group(
+        sub,
+        "the column of what rows belong to, such as a patient: rows of one are never on both sides "
+        "of a split for C, scores and probabilities; never a feature",
+    )
     sub.add_argument(
         "--task",
         choices=["classification", "regression"],
-        default="classification",
-        help="what the column of labels is: classes (the default), or values",
+        help="what the column of labels is: classes, or values (default: classes, but many "
+        "different numbers are asked about)",
     )
     sub.add_argument("--features", type=names, metavar="A,B,...", help="default: all other columns")
     sub.add_argument("--drop", type=names, default=[], metavar="A,B,...", help="no feature")
@@ -321,20 +305,20 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--errors",
         choices=["distribution", "measurement"],
-        default="distribution",
         help="what an error means: each row is a distribution, or a measurement of true values, "
-        "which are estimated first (default: %(default)s)",
+        "which are estimated first (default: by the names of error columns: measurement, or "
+        "distribution where all are called _std or _var)",
     )
     group.add_argument(
         "--components",
-        type=_components,
+        type=components,
         default=1,
         metavar="K",
         help='Gaussians in the population of true values, or "bic" (default: %(default)s)',
     )
     group.add_argument(
         "--population",
-        type=_told(parse_setting),
+        type=told(parse_setting),
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -351,11 +335,11 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--kernel", choices=KERNELS, help="default: linear")
     group.add_argument(
         "--approximate",
-        type=_approximation,
+        type=approximation,
         metavar="fourier[:N]|nystroem[:N]",
         help="a linear machine on N features of the RBF kernel, for many rows (default N: 500)",
     )
-    group.add_argument("--gamma", type=_gamma, metavar="X", help="of kernels (default: scale)")
+    group.add_argument("--gamma", type=gamma, metavar="X", help="of kernels (default: scale)")
     group.add_argument("--degree", type=at_least(1), metavar="N", help="of poly (default: 3)")
     group.add_argument("--coef0", type=float, metavar="X", help="of poly")
     group.add_argument(
@@ -387,7 +371,7 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--class-weight", choices=["balanced"], help="give classes equal weight")
     group.add_argument(
         "--set",
-        type=_told(parse_setting),
+        type=told(parse_setting),
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -396,12 +380,12 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
 
     group = sub.add_argument_group("the search and the judge")
     either = group.add_mutually_exclusive_group()
-    either.add_argument("--C", type=_c_value, default="cv", help='a number, or "cv" (the default)')
+    either.add_argument("--C", type=c_value, default="cv", help='a number, or "cv" (the default)')
     either.add_argument(
-        "--lambda", dest="lam", type=_positive, metavar="L", help="instead: C = 1 / (L rows)"
+        "--lambda", dest="lam", type=positive, metavar="L", help="instead: C = 1 / (L rows)"
     )
     group.add_argument(
-        "--folds", type=_folds, default=5, help="of cross-validation, 0 for none (default: 5)"
+        "--folds", type=folds, default=5, help="of cross-validation, 0 for none (default: 5)"
     )
     group.add_argument(
         "--calibrate", choices=METHODS, help="probabilities of the classes, by this form of curve"

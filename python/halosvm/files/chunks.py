@@ -104,8 +104,9 @@ def chunks(
     y : str or sequence of paths
         The shards of labels or values; of a Parquet data set the name of their column.
     X_std : sequence of paths, optional
-        Shards of standard deviations. In a Parquet data set they stand in columns named after the
-        feature: ``radius`` and ``radius_std``; a feature without such a column is certain.
+        Shards of standard deviations. In a Parquet data set errors stand in columns named after
+        the feature, as for `Gaussians.from_frame`: ``radius`` and ``radius_std``, ``radius_err`` or
+        ``radius_ivar``; a feature without such a column is certain.
     sample_weight : str or sequence of paths, optional
         Shards, or a column, of weights.
     columns : sequence of str, optional
@@ -144,7 +145,7 @@ def chunks(
         raise ValueError("y is not given; name the column, or the files, of labels or values")
     if not all(str(path).endswith(".npy") for path in map(Path, paths)):
         if X_std is not None:
-            raise ValueError("X_std is given, but errors of a Parquet data set are columns *_std")
+            raise ValueError("X_std is given, but errors of a Parquet data set are columns")
         if not isinstance(y, str) or not isinstance(sample_weight, str | None):
             raise TypeError("y and sample_weight of a Parquet data set are names of columns")
         names = None if columns is None else list(columns)

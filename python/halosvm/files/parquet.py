@@ -5,11 +5,14 @@ pyarrow is imported when the first chunk is read.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halosvm.checks.error_names import error_columns
+from halosvm.gaussians.frames_with_errors import standard_deviations, warn_of_errors_among
 from halosvm.gaussians.gaussians import as_gaussians
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-STD = "_std"
+    from halosvm.checks.error_names import ErrorColumn
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class ParquetColumns:
         where = self.paths[0] if len(self.paths) == 1 else self.paths
         data = dataset.dataset(where, format="parquet")
         features, errors = self._roles(data.schema.names)
-        columns = [*features, *errors.values(), self.y]
+        warn_of_errors_among(features)
+        columns = [*features, *(name for e in errors.values() for name in e.names), self.y]
         columns += [] if self.sample_weight is None else [self.sample_weight]
         ahead = {"batch_readahead": 1, "fragment_readahead": 1}  # our own thread reads ahead, too
         begin = 0
@@ -61,36 +65,36 @@ class ParquetColumns:
             yield f"from row {begin} of the data set", self._chunk(batch, features, errors)
             begin += batch.num_rows
 
-    def _roles(self, names: list[str]) -> tuple[list[str], dict[str, str]]:
+    def _roles(self, names: list[str]) -> tuple[list[str], dict[str, ErrorColumn]]:
         """Return the features, and the column of errors of each that has one."""
         wanted = [self.y, *(self.features or [])]
         wanted += [] if self.sample_weight is None else [self.sample_weight]
         for name in wanted:
             if name not in names:
                 raise ValueError(f"there is no column {name!r}; there are {', '.join(names)}")
-        features = self.features
-        if features is None:
-            known = set(names)
-            taken = {self.y, self.sample_weight}
-            features = [
-                name
-                for name in names
-                if name not in taken
-                and not (name.endswith(STD) and name.removesuffix(STD) in known)
-            ]
+        # what pandas calls an index without a name
+        names = [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
+        others = [name for name in names if name not in {self.y, self.sample_weight}]
+        numbers = others if self.features is None else self.features
+        free = set(others) - set(self.features or ())
+        errors = error_columns(numbers, free, "leave one out of the data set")
+        used = {name for error in errors.values() for name in error.names}
+        features = [name for name in numbers if name not in used]
         if not features:
             raise ValueError("there is no column of a feature")
-        errors = {name: name + STD for name in features if name + STD in names}
         return features, errors
 
-    def _chunk(self, batch: Any, features: list[str], errors: dict[str, str]) -> tuple[Any, ...]:
+    def _chunk(
+        self, batch: Any, features: list[str], errors: dict[str, ErrorColumn]
+    ) -> tuple[Any, ...]:
         mean = np.column_stack([_numbers(batch, name) for name in features])
         std = None
         if errors:
             std = np.zeros(mean.shape, mean.dtype)
             for j, name in enumerate(features):
                 if name in errors:
-                    std[:, j] = _numbers(batch, errors[name])
+                    given = np.column_stack([_numbers(batch, own) for own in errors[name].names])
+                    std[:, j] = standard_deviations(given, errors[name])
         X = as_gaussians(mean, X_std=std)
         X = X.replaced(feature_names=np.array(features, dtype=object))
         weights = None if self.sample_weight is None else _numbers(batch, self.sample_weight)

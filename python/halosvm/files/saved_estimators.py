@@ -15,7 +15,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
 
-from halosvm.calibration.calibrated_classifier import METHODS, UncertainCalibratedClassifier
+from halosvm.calibration import METHODS
+from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.calibration.curves import IsotonicCurve, Temperature
 from halosvm.calibration.platt import PlattScaling
 from halosvm.checks.parameters import require_choice

@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
+from halosvm.checks.error_names import KINDS, ErrorColumn
 from halosvm.files.model_file import ModelFileError, load_with_table, save_with_table
-from halosvm.files.tables.roles import KINDS, ErrorColumn
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
@@ -119,12 +119,18 @@ class Trained(NamedTuple):
         The error columns of features and values.
     weight : str or None
         The column of weights.
+    group : str or None
+        The column of what rows belong to.
+    groups : sequence of str or None
+        What the rows of the training belong to.
     """
 
     label: str | None = None
     unit: str | None = None
     errors: dict[str, ErrorColumn] | None = None
     weight: str | None = None
+    group: str | None = None
+    groups: Sequence[str] | None = None
 
 
 NOTHING = Trained()
@@ -138,20 +144,24 @@ def save(model: Any, path: str, trained: Trained) -> None:
             name: {"columns": list(column.names), "holds": column.holds}
             for name, column in trained.errors.items()
         }
-    save_with_table(model, path, trained._asdict() | {"errors": errors})
+    table = trained._asdict() | {"errors": errors}
+    if trained.group is None:
+        del table["group"], table["groups"]
+    save_with_table(model, path, table)
 
 
 def _trained(table: Node | None) -> Trained:
     if table is None:
         return NOTHING
-    fields = table.fields(("label", "unit", "errors"), ("weight",))
+    fields = table.fields(("label", "unit", "errors"), ("weight", "group", "groups"))
     given = {key: each for key, each in fields.items() if each.value is not None}
     errors = {
         name: _error_column(each)
         for name, each in (given["errors"].fields((), None) if "errors" in given else {}).items()
     }
-    texts = {key: each.text() for key, each in given.items() if key != "errors"}
-    return Trained(**texts, errors=errors if "errors" in given else None)
+    groups = [each.text() for each in given["groups"].items()] if "groups" in given else None
+    texts = {key: each.text() for key, each in given.items() if key not in ("errors", "groups")}
+    return Trained(**texts, errors=errors if "errors" in given else None, groups=groups)
 
 
 def _error_column(node: Node) -> ErrorColumn:

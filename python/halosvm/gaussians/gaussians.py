@@ -13,15 +13,15 @@ from scipy import sparse
 
 from halosvm import _core
 from halosvm.checks import frames, units
-from halosvm.checks.error_arguments import OWN_NAMES, X_NAMES, read_examples
+from halosvm.checks.error_arguments import OWN_NAMES, X_NAMES, Names, read_examples
 from halosvm.gaussians import covariance_arrays as arrays
-from halosvm.gaussians import subspace
+from halosvm.gaussians import frames_with_errors, subspace
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.groups import labels_in_order
 from halosvm.gaussians.side_by_side import origin_of, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -131,6 +131,8 @@ class Gaussians(arrays.Frozen):
         cov: Covariances | ArrayLike | None = None,
     ) -> None:
         labels = frames.labels_of(mean, "mean")
+        if labels.names is not None and std is None and variance is None and cov is None:
+            frames_with_errors.warn_of_errors_among(labels.names)
         spreads = {"std": std, "variance": variance, "cov": cov}
         self.__setstate__(read_examples(OWN_NAMES, mean, labels, missing=True, **spreads))
 
@@ -140,6 +142,52 @@ class Gaussians(arrays.Frozen):
         gaussians = cls.__new__(cls)
         gaussians.__setstate__(state)
         return gaussians
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str | Sequence[str] | None = None,
+        errors: Mapping[str, str | tuple[str, str]] | None = None,
+    ) -> Self:
+        """Make Gaussians of a frame whose errors stand in columns beside those of the values.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or polars, or table of pyarrow or astropy
+            All columns but labels and errors are features; one without errors is certain. Units of
+            an astropy table are kept, and errors are converted.
+        label : str or sequence of str, optional
+            Columns that are no features, such as the labels.
+        errors : mapping of str to str or pair of str, optional
+            The error column of each feature that has one, or its upper and lower one, whose mean
+            size is taken. By default names say it, as on the command line: ``flux_err``,
+            ``e_flux``, ``flux_var``, ``flux_ivar`` and others of ``flux``; a warning names every
+            pair that was taken, and each feature that only looks like errors.
+
+        Returns
+        -------
+        Gaussians
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from halosvm import Gaussians
+        >>> stars = pd.DataFrame({"flux": [1.0, 2.0], "flux_err": [0.1, 0.2], "kind": ["a", "b"]})
+        >>> X = Gaussians.from_frame(stars, label="kind", errors={"flux": "flux_err"})
+        >>> X.feature_names, X.covariances.to_full().ravel().tolist()
+        (array(['flux'], dtype=object), [0.010000000000000002, 0.04000000000000001])
+        """
+        features, pairs = frames_with_errors.features_and_errors(frame, label, errors)
+        chosen = frames_with_errors.columns_of(frame, features)
+        made = cls.__new__(cls)
+        labels = frames.labels_of(chosen, "frame")
+        made.__setstate__(read_examples(Names("frame"), chosen, labels))
+        if not pairs:
+            return made
+        std = frames_with_errors.read_std(frame, features, pairs, made.feature_units)
+        return made.replaced(covariances=Covariances.from_std(std))
 
     @classmethod
     def concatenate(cls, parts: Iterable[Gaussians]) -> Gaussians:

@@ -5,6 +5,7 @@ svr              `UncertainSVR`
 total            `TotalSVC`, a folder
 safe_svc         `SafeSVC`: sizes of the errors learnt from validation data
 calibrate_scale  one factor of all errors, learnt from validation data
+residual_losses  the losses of `UncertainSVR`
 error_sizes      how large errors are taken to be
 linear_fit       the one place where an objective is built and a solver runs
 linear_model     decision values of linear models, and their spread

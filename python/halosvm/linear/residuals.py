@@ -34,22 +34,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class ResidualLoss(NamedTuple):
-    """A loss of residuals as two halves of a loss of margin deficits, spec K.3."""
-
-    half: str  # the name of the core's loss
-    degree: int  # loss(t r) = t^degree loss(r), where all lengths grow
-
-
-LOSSES = {
-    "epsilon_insensitive": ResidualLoss("expected_hinge", 1),
-    "squared_epsilon_insensitive": ResidualLoss("expected_squared_hinge", 2),
-    "huber": ResidualLoss("expected_huber_hinge", 2),
-    "pinball": ResidualLoss("expected_hinge", 1),
-    "squared_error": ResidualLoss("expected_squared_hinge", 2),
-}
-
-
 @dataclass(frozen=True, eq=False)
 class Halves:
     """A loss of residuals r = y - f as the sum of a loss of r and one of -r, spec K.3.

@@ -19,14 +19,8 @@ from halosvm.files.chunks import Chunks
 from halosvm.linear.error_sizes import require_error_scale, with_sizes
 from halosvm.linear.linear_fit import SOLVERS, Settings
 from halosvm.linear.linear_model import LinearScores
-from halosvm.linear.residuals import (
-    LOSSES,
-    HalvesOf,
-    ResidualLoss,
-    Scale,
-    fit_residuals,
-    variances_of,
-)
+from halosvm.linear.residual_losses import LOSSES, ResidualLoss
+from halosvm.linear.residuals import HalvesOf, Scale, fit_residuals, variances_of
 from halosvm.linear.stream import Stream
 from halosvm.linear.summed_fit import fit_values, refuse_arguments, survey_values
 

@@ -1,5 +1,8 @@
 """The command line meets trouble: one line that names the place, and exit status 1 or 2."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from commands.running import run
@@ -113,7 +116,6 @@ def test_interrupt_ends_with_status_130(capsys, table, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "required: command"),
         (["learn"], "invalid choice: 'learn'"),
         (["train"], "required: table"),
         (["train", "t.csv", "--label", "y", "--C", "-1"], "'-1' is neither a positive number"),
@@ -130,3 +132,50 @@ def test_bad_arguments_end_with_status_2(capsys, arguments, message):
         main(arguments)
     assert caught.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["train", "t.csv", "--lable", "y"],
+            "train: error: there is no option --lable; did you me",
+        ),
+        (["train", "t.csv", "--lable=y"], "there is no option --lable; did you mean --label?"),
+        (["predict", "m", "t", "u"], "predict: error: there is no argument u (halosvm predict"),
+        (["trian"], "error: argument command: invalid choice: 'trian'; did you mean train?"),
+        (["train", "t", "--task", "regresion"], "invalid choice: 'regresion'; did you mean regres"),
+        (["train", "t", "--task", "x"], "'x'; choose from"),
+        (["train"], "train: error: the following arguments are required: table"),
+        (["--colour"], "halosvm: error: there is no option --colour"),
+    ],
+)
+def test_words_that_are_unknown_are_told_in_one_line_with_what_may_be_meant(capsys, words, message):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_the_command_alone_shows_its_help(capsys):
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "usage: halosvm" in out
+    assert "fit a model to a table" in out
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["train", "--help"], ["trian"], []])
+def test_words_alone_import_nothing_that_loads_slowly(words):
+    program = f"""
+import sys
+from halosvm.commands.cli import main
+try:
+    main({words!r})
+except SystemExit:
+    pass
+print(sorted({{"sklearn", "pandas", "scipy", "joblib", "pyarrow", "astropy"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.splitlines()[-1] == b"[]"

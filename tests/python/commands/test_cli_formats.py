@@ -126,7 +126,20 @@ def test_catalogue_trains_with_its_own_units_and_masks(tmp_path, capsys, stars, 
     table, mask = stars
     path, model = tmp_path / f"stars.{suffix}", tmp_path / "m.json"
     table.write(path, format=kind)
-    common = ["train", path, "--label", "type", "--drop", "id", "--C", 1, "--output", model]
+    common = [
+        "train",
+        path,
+        "--label",
+        "type",
+        "--drop",
+        "id",
+        "--C",
+        1,
+        "--errors",
+        "distribution",
+        "--output",
+        model,
+    ]
     status, _, err = run(capsys, *common)
     assert status == 1
     assert "row 4, column 'colour': missing value" in err

@@ -202,7 +202,7 @@ OF_TEXT = (("--separator", ";"), ("--decimal", ","), ("--encoding", "latin-1"), 
 OF_COLUMNS = (
     *(("--missing", "drop"), ("--sentinel", "-999"), ("--errors-in", "_sigma")),
     *(("--error", "a=b"), ("--errors-are", "variance"), ("--drop", "a"), ("--features", "a")),
-    *(("--keep", "a"), ("--weight", "a")),
+    *(("--keep", "a"), ("--weight", "a"), ("--group", "a")),
 )
 OF_DOCUMENTS = (("--labels", "l"), ("--covariances", "c"), ("--covariances-are", "full"))
 
@@ -220,7 +220,7 @@ def test_options_of_other_formats_are_refused(tmp_path, capsys, formats, options
     path.write_bytes(b"1 1:1\n")
     for form in formats:
         for option in options:
-            command = "train" if option[0] == "--weight" else "convert"
+            command = "train" if option[0] in ("--weight", "--group") else "convert"
             output = ["--output", tmp_path / "m"] if command == "train" else [tmp_path / "m.csv"]
             status, _, err = run(capsys, command, path, *output, "--format", form, *option)
             assert status == 2

@@ -45,6 +45,45 @@ def test_output_in_a_folder_that_takes_no_files_is_refused_before_any_work(capsy
     assert ".tmp" not in err
 
 
+@pytest.mark.parametrize("link", ["same", "symbolic", "hard", "dots"])
+def test_an_output_that_is_an_input_is_refused_and_stays_as_it_was(tmp_path, capsys, trained, link):
+    model, table = trained
+
+    def again(path):
+        other = path.with_name(f"other_{path.name}")
+        if link == "symbolic":
+            other.symlink_to(path)
+        elif link == "hard":
+            os.link(path, other)
+        return {"same": path, "dots": path.parent / ".." / path.parent.name / path.name}.get(
+            link, other
+        )
+
+    of_table, of_model = again(table), again(model)
+    for words in (
+        ("train", table, "--label", "kind", "--C", 1, "--output", of_table),
+        ("predict", model, table, "--output", of_table),
+        ("predict", model, table, "--to", "csv", "--output", of_model),
+        ("convert", table, of_table, "--label", "kind"),
+        ("convert", table, tmp_path / "m", "--label", "kind", "--to-labels", of_table),
+    ):
+        before = table.read_bytes(), model.read_bytes()
+        status, out, err = run(capsys, *words)
+        assert (status, out) == (2, "")
+        assert "which is an input" in err
+        assert (table.read_bytes(), model.read_bytes()) == before
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_output_that_is_standard_input_is_refused(tmp_path, trained):
+    table = trained[1]
+    with table.open() as stream:
+        done = halosvm("convert", "-", table, "--label", "kind", stdin=stream, capture_output=True)
+    assert done.returncode == 2
+    assert b"is the file of standard input, which is an input" in done.stderr
+    assert table.read_text() == ROWS
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
 def test_output_in_a_folder_of_others_is_refused_before_any_work(tmp_path, capsys):
     tmp_path.chmod(0o500)

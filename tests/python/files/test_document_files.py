@@ -138,7 +138,7 @@ def test_low_rank_covariances_are_written_as_matrices(tmp_path):
             1,
             "has errors of its values",
         ),
-        ("x,y\n1,a\n2,b\n", ["--to-labels", "m"], 2, "need a file each"),
+        ("x,y\n1,a\n2,b\n", ["--to-labels", "m"], 2, "are one file; each output needs its own"),
         ("x,y\n1,a\n2,b\n", ["--to-labels", "l", "--to", "csv"], 2, "are of svm-gsu, not of csv"),
         ("x,y\n1,a\n2,b\n", ["--to-labels", "no/l"], 1, "there is no folder"),
     ],

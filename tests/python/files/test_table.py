@@ -7,7 +7,7 @@ import shlex
 import numpy as np
 import pytest
 
-from halosvm.commands.options import names
+from halosvm.commands.values import names
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import ErrorRules, parse_pattern
 from halosvm.files.tables.table import read_table

@@ -9,10 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.table import read_table
-from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import TableError
+from halosvm.files.tables.writing import write_columns
 
 TEXT = "kind,a,b\nx,1.5,2\ny,-4,0.25\n"
 MEAN = [[1.5, 2], [-4, 0.25]]
@@ -112,13 +113,55 @@ def test_compressed_files_are_read_and_damaged_ones_told(tmp_path, suffix, compr
         read(write(tmp_path, whole[: len(whole) // 2], "t.csv" + suffix))
 
 
-def test_comments_below_the_header_are_left_out_and_told(tmp_path):
-    path = write(tmp_path, TEXT + "# the end\nz,#1,7\n")
+def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
+    text = "id,a,kind\n#1,1,x\n#2,2,y\n#N/A,3,x\n4,5,y\n"
+    table = read_table(write(tmp_path, text), label="kind", keep=["id"])
+    assert table.mean.tolist() == [[1], [2], [3], [5]]
+    assert table.kept["id"].tolist() == ["#1", "#2", "#N/A", "4"]
+    [note] = table.notes
+    assert note.startswith(
+        "3 lines below the header with # in front read like any other; --comment"
+    )
+    for cell in ("#N/A", "#REF!"):
+        with pytest.raises(TableError, match=f"line 3, column 'a': .*{cell}"):
+            read(write(tmp_path, f"a,kind\n1,x\n{cell},y\n"))
+
+
+@pytest.mark.parametrize("comment", ["#", "//"])
+def test_comments_below_the_header_are_left_out_where_that_is_asked_for(tmp_path, comment):
+    path = write(tmp_path, TEXT + f"{comment} the end\nz,#1,7\n")
     with pytest.raises(TableError, match="line 5, column 'a': '#1' is not a number"):
-        read(path)
-    table = read(write(tmp_path, TEXT + "# the end\n"))
+        read(path, comment=comment)
+    path = write(tmp_path, TEXT + f"{comment} the end\n")
+    table = read(path, comment=comment)
     assert table.notes == ("1 comment line below the header left out",)
     assert table.lines.tolist() == [2, 3]
+    with pytest.raises(TableError, match="line 4 has 1 cell, the header has"):
+        read(path)
+    with pytest.raises(TableError, match="where it is a comment, give --comment '#'"):
+        read(write(tmp_path, TEXT + "# the end\n"))
+
+
+def test_a_column_called_hash_is_one(tmp_path):
+    table = read(write(tmp_path, "#,a,kind\n1,2,x\n2,3,y\n"))
+    assert table.features == ("#", "a")
+    assert table.mean.tolist() == [[1, 2], [2, 3]]
+
+
+def test_comments_above_rows_without_a_header_are_told(tmp_path):
+    table = read(write(tmp_path, "#1,2\n3,4\n5,6\n"), label=None, header=False)
+    assert table.notes == ("1 line above the rows left out, as comments",)
+
+
+@pytest.mark.parametrize("first", ["#id", "id"])
+def test_what_begins_with_a_hash_is_quoted_where_it_is_written(tmp_path, first):
+    entries = np.array(["#1", 'a "b", c', "#N/A"], dtype=object)
+    write_columns({first: entries, "a": np.array([1.0, 2.5, 3.0])}, tmp_path / "t.csv", "csv")
+    lines = (tmp_path / "t.csv").read_text().splitlines()
+    assert not any(line.startswith("#") for line in lines)
+    table = read_table(tmp_path / "t.csv", keep=[first])
+    assert table.kept[first].tolist() == entries.tolist()
+    assert table.mean.tolist() == [[1.0], [2.5], [3.0]]
 
 
 def test_hash_inside_of_quotes_is_no_comment(tmp_path):

@@ -39,7 +39,13 @@ def test_names_of_errors_are_known(tmp_path, feature, error):
     assert table.features == (feature, "other")
     assert table.errors == {feature: ((error,), "std")}
     assert table.std.tolist() == [[0.5, 0.0], [0.25, 0.0]]
-    assert table.notes == ()
+    [note] = table.notes
+    assert note.startswith(f"taken as errors: {error!r} of {feature!r}; a column that is named")
+
+
+def test_a_feature_that_is_left_out_takes_its_errors_along_and_that_is_told(tmp_path):
+    table = read_table(write(tmp_path, "x,x_e,b\n1,2,3\n"), drop=["x"])
+    assert (table.features, table.notes) == (("b",), ("left out with their features: 'x_e'",))
 
 
 @pytest.mark.parametrize("names", ["x_err1,x_err2", "E_x,e_x"])
@@ -92,7 +98,7 @@ def test_patterns_that_are_given_hold_alone(tmp_path, pattern, error):
     table = read_table(path, reading=by(pattern))
     assert table.features == ("x", "x_e")
     assert table.std.tolist() == [[3.0, 0.0]]
-    assert "'x_e' looks like the errors of 'x' and is taken as a feature" in table.notes[0]
+    assert "'x_e' looks like the errors of 'x' and is taken as a feature" in table.notes[1]
 
 
 def test_explicit_pairs_come_first(tmp_path):
@@ -118,8 +124,8 @@ def test_features_that_look_like_errors_are_told(tmp_path, name):
 
 
 def test_errors_of_no_column_are_told(tmp_path):
-    table = read_table(write(tmp_path, "X,x_err\n1,2\n"))
-    assert table.features == ("X", "x_err")
+    table = read_table(write(tmp_path, "y,x_err\n1,2\n"))
+    assert table.features == ("y", "x_err")
     assert "'x_err' named like errors of a column that is not there" in table.notes[0]
 
 
@@ -148,7 +154,7 @@ def test_rows_with_missing_cells_are_dropped_and_counted(tmp_path):
     assert table.mean.tolist() == [[1, 2], [7, 8]]
     assert table.labels == ["x", "x"]
     assert table.lines.tolist() == [2, 6]
-    assert table.notes == ("4 of 6 rows with missing cells left out",)
+    assert table.notes[1:] == ("4 of 6 rows with missing cells left out",)
     with pytest.raises(TableError, match="every row has a missing cell"):
         read_table(write(tmp_path, "a,b\n1,\n,2\n"), reading=Reading(missing="drop"))
 

@@ -70,7 +70,6 @@ def test_svmlight_values_of_a_regression(tmp_path):
     ("text", "message"),
     [
         ("", "is empty"),
-        ("1 0:1\n", "is not svmlight text"),
         ("1 2:1 1:1\n", "is not svmlight text"),
         ("1 a:1\n", "is not svmlight text"),
         ("1 1:x\n", "is not svmlight text"),

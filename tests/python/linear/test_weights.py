@@ -14,7 +14,8 @@ from sklearn.utils.estimator_checks import (
 )
 
 from halosvm import UncertainSVC, UncertainSVR, _core
-from halosvm.linear.residuals import LOSSES, Scale
+from halosvm.linear.residual_losses import LOSSES
+from halosvm.linear.residuals import Scale
 
 MACHINES = [UncertainSVC(loss=loss) for loss in _core.loss_names()]
 MACHINES += [UncertainSVR(loss=loss) for loss in LOSSES]

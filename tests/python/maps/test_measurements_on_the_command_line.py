@@ -88,16 +88,17 @@ def test_trained_model_holds_the_population_and_predict_applies_it(capsys, tmp_p
     assert f"({right} of 120 rows)" in out
 
 
-def test_a_distribution_is_the_default_and_is_said(capsys, tmp_path, table):
+def test_a_distribution_is_a_model_of_its_own_and_is_said(capsys, tmp_path, table):
     path, *_ = table
     model = tmp_path / "model.json"
-    status, out, _ = run(capsys, "train", path, "--label", "kind", "--C", 1, "--output", model)
+    words = ("train", path, "--label", "kind", "--errors", "distribution")
+    status, out, _ = run(capsys, *words, "--C", 1, "--output", model)
     assert status == 0
     assert "errors         distribution: each row is taken as a Gaussian" in out
     assert type(load_model(model)) is UncertainSVC
     assert json.loads(model.read_text())["format_version"] == 1
     assert "errors: distribution" in run(capsys, "predict", model, path)[2]
-    status, _, err = run(capsys, "train", path, "--label", "kind", "--components", 2)
+    status, _, err = run(capsys, *words, "--components", 2)
     assert status == 2
     assert "--components is of use only with --errors measurement" in err
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halosvm.commands.tables.reading import CommandError, read, tell
+from halosvm.commands.choices import CommandError
+from halosvm.commands.tables.reading import read, refuse_one_file_for_both, tell
 from halosvm.files.tables.documents import MEANS_ALONE, DocumentFiles
 from halosvm.files.tables.writing import output_format, require_table, write_table
 
@@ -20,8 +21,7 @@ def convert(arguments: argparse.Namespace) -> None:
     outputs = [name for name in (arguments.output, *documents) if name is not None]
     if form != "svm-gsu" and len(outputs) > 1:
         raise CommandError(f"--to-labels and --to-covariances are of svm-gsu, not of {form}")
-    if len(set(outputs)) < len(outputs):
-        raise CommandError("means, labels and covariances need a file each")
+    refuse_one_file_for_both(arguments)
     for name in outputs:
         require_table(name, form)
     regression = arguments.task == "regression"

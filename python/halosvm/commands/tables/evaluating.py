@@ -17,12 +17,14 @@ from sklearn.metrics import (
     r2_score,
 )
 
+from halosvm.commands.choices import RANKS, CommandError
+from halosvm.commands.tables.groups import without_groups
 from halosvm.commands.tables.predicting import require_population
-from halosvm.commands.tables.reading import CommandError, read
+from halosvm.commands.tables.reading import read, tell
 from halosvm.display.reliability import ReliabilityDisplay
 from halosvm.files.table_models import as_taken, as_the_machine_sees, load, machine_of
 from halosvm.files.tables.labels import code_of, codes_by_cell
-from halosvm.files.tables.trouble import TableError, listing
+from halosvm.files.tables.trouble import TableError, as_option, counted, listing
 
 if TYPE_CHECKING:
     import argparse
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from halosvm.gaussians.gaussians import Gaussians
 
     Weights = npt.NDArray[np.float64]
-
-RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -54,6 +54,20 @@ def evaluate(arguments: argparse.Namespace) -> None:
         model_features=names,
         trained=trained,
     )
+    if arguments.group is not None:
+        table, left_out = without_groups(table, arguments.group, trained.groups)
+        if left_out:
+            tell(
+                arguments.command,
+                f"{counted(left_out, 'row')} left out: the model was trained on their "
+                f"{arguments.group!r}",
+            )
+    elif trained.group is not None:
+        tell(
+            arguments.command,
+            f"the model was trained on rows by {trained.group!r}; --group "
+            f"{as_option(trained.group)} leaves out those of objects it has seen",
+        )
     w = np.ones(len(table.lines)) if table.weights is None else table.weights
     X = as_taken(model, table.examples)
     if values:

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, Any
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+import halosvm
 from halosvm import _core
-from halosvm.commands.tables.reading import CommandError
-from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
-from halosvm.kernel.kernel_svc import UncertainKernelSVC
-from halosvm.linear.residuals import LOSSES as REGRESSION_LOSSES
-from halosvm.linear.safe_svc import SafeSVC
-from halosvm.linear.svc import UncertainSVC
-from halosvm.linear.svr import UncertainSVR
-from halosvm.linear.total import TotalSVC
-from halosvm.maps import (
-    EmpiricalBayes,
-    UncertainFourierFeatures,
-    UncertainNystroem,
-    UncertainStandardScaler,
+from halosvm.commands.choices import (
+    CLASSIFIERS,
+    ESTIMATORS,
+    LOSSES_OF,
+    MAPS,
+    REGRESSORS,
+    CommandError,
 )
+from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
 
 if TYPE_CHECKING:
     import argparse
 
-CLASSIFIERS = {
-    "UncertainSVC": UncertainSVC,
-    "UncertainKernelSVC": UncertainKernelSVC,
-    "IsotropicKernelSVC": IsotropicKernelSVC,
-    "TotalSVC": TotalSVC,
-    "SafeSVC": SafeSVC,
-}
-REGRESSORS = {"UncertainSVR": UncertainSVR}
-ESTIMATORS = CLASSIFIERS | REGRESSORS
-KERNELS = ("linear", "rbf", "poly")
-MAPS = {"fourier": UncertainFourierFeatures, "nystroem": UncertainNystroem}
-
-_LOSSES = {"UncertainSVC": _core.loss_names(), "UncertainSVR": list(REGRESSION_LOSSES)}
-LOSSES = [name for names in _LOSSES.values() for name in names]
 _BOUNDED = [name for name in _core.loss_names() if _core.loss_traits(name)["has_radius"]]
 # the options that mean something to a few losses alone
 OF_LOSSES = {
@@ -60,7 +41,7 @@ def make_machine(arguments: argparse.Namespace) -> Any:
     name = arguments.estimator or _default_estimator(arguments)
     if name not in (REGRESSORS if regression else CLASSIFIERS):
         raise CommandError(f"--estimator {name} is not for --task {arguments.task}")
-    estimator = ESTIMATORS[name]()
+    estimator = getattr(halosvm, name)()
     known = estimator.get_params()
     given = _loss_and_its_options(name, arguments)
     for option in _PARAMETERS:
@@ -78,7 +59,7 @@ def make_machine(arguments: argparse.Namespace) -> Any:
         given.pop("gamma", None)
     for option in given:
         if option not in known:
-            those = [n for n, form in ESTIMATORS.items() if option in form().get_params()]
+            those = [n for n in ESTIMATORS if option in getattr(halosvm, n)().get_params()]
             raise CommandError(
                 f"--{option.replace('_', '-')} is of use only with {' or '.join(those)}, not with "
                 f"{name}"
@@ -120,23 +101,17 @@ def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) 
         form, count = arguments.approximate
         options = {} if arguments.gamma is None else {"gamma": arguments.gamma}
         steps.append(
-            ("map", MAPS[form](n_components=count, random_state=arguments.seed, **options))
+            (
+                "map",
+                getattr(halosvm, MAPS[form])(
+                    n_components=count, random_state=arguments.seed, **options
+                ),
+            )
         )
     for _, step in (*steps, ("machine", machine)):
         taken = [each for each in ("sample_weight", "y_std") if has_fit_parameter(step, each)]
         step.set_fit_request(**dict.fromkeys(taken, True))
     return Pipeline([*steps, ("machine", machine)])
-
-
-def parse_setting(text: str) -> tuple[str, Any]:
-    """Read NAME=VALUE, the value as Python writes it or as plain text."""
-    name, found, value = text.partition("=")
-    if not found or not name.isidentifier():
-        raise ValueError(f"{text!r} is not NAME=VALUE")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 def described(model: Any) -> str:
@@ -158,13 +133,13 @@ def _default_estimator(arguments: argparse.Namespace) -> str:
 
 def _loss_and_its_options(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the loss and its parameters after a check that these go with it and the task."""
-    if name not in _LOSSES:
+    if name not in LOSSES_OF:
         if arguments.loss is not None:
             raise CommandError(
-                f"--loss is of use only with {' or '.join(_LOSSES)}, not with {name}"
+                f"--loss is of use only with {' or '.join(LOSSES_OF)}, not with {name}"
             )
         return {}
-    losses = _LOSSES[name]
+    losses = LOSSES_OF[name]
     loss = arguments.loss or losses[0]
     if loss not in losses:
         raise CommandError(

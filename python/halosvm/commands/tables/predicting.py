@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import is_regressor
 
-from halosvm.commands.tables.reading import CommandError, read, tell
+from halosvm.commands.choices import CommandError
+from halosvm.commands.tables.reading import read, refuse_one_file_for_both, tell
 from halosvm.files.table_models import (
     as_taken,
     as_the_machine_sees,
@@ -35,6 +36,7 @@ def predict(arguments: argparse.Namespace) -> None:
         raise CommandError(
             f"predictions have columns, {form} has none; one of {', '.join(WITH_COLUMNS)}"
         )
+    refuse_one_file_for_both(arguments)
     require_table(output, form)
     model, names, trained = load(arguments.model)
     require_population(arguments, model)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from halosvm.checks.error_names import PATTERNS
+from halosvm.commands.choices import CommandError
 from halosvm.files.table_models import NOTHING, Trained
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.reading import Reading
-from halosvm.files.tables.roles import PATTERNS, ErrorRules
+from halosvm.files.tables.roles import ErrorRules
 from halosvm.files.tables.room import Room
 from halosvm.files.tables.table import OWN, read_table
-from halosvm.files.tables.text import Dialect
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from halosvm.files.tables.table import Table
-
-
-class CommandError(ValueError):
-    """A request that cannot be met; the message is one line."""
 
 
 def read(
@@ -50,6 +51,7 @@ def read(
         own_weight=trained.weight if weighted else None,
         drop=getattr(arguments, "drop", ()),
         keep=getattr(arguments, "keep", ()),
+        group=getattr(arguments, "group", None),
         reading=reading_of(arguments, trained),
     )
     for note in table.notes:
@@ -68,15 +70,53 @@ def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Rea
             decimal=arguments.decimal,
             encoding=arguments.encoding,
             header=not arguments.no_header,
+            comment=arguments.comment,
+            quote=arguments.quote,
         ),
         errors=ErrorRules(patterns, dict(arguments.error), arguments.errors_are, known),
         missing=arguments.missing,
+        units=not arguments.ignore_units,
         sentinels=tuple(arguments.sentinel),
         labels=getattr(arguments, "labels", None),
         covariances=arguments.covariances,
         covariance_kind=arguments.covariances_are,
         room=Room(arguments.memory),
     )
+
+
+def refuse_one_file_for_both(arguments: argparse.Namespace) -> None:
+    """Raise CommandError where a file to write is one to read, or two to write are one."""
+    inputs = {
+        name: getattr(arguments, name, None) for name in ("table", "model", "labels", "covariances")
+    }
+    outputs = {
+        name: getattr(arguments, name, None) for name in ("output", "to_labels", "to_covariances")
+    }
+    read = [(path, _file(path, sys.stdin)) for path in inputs.values() if path is not None]
+    written: dict[Any, str] = {}
+    for path in outputs.values():
+        if path is None:
+            continue
+        file = _file(path, sys.stdout)
+        other = next((p for p, each in read if file is not None and each == file), None)
+        if other is not None:
+            called = "standard input" if other == "-" else other
+            raise CommandError(f"the output {path} is the file of {called}, which is an input")
+        file = file or os.path.realpath(path)
+        if file in written:
+            raise CommandError(
+                f"{path} and {written[file]} are one file; each output needs its own"
+            )
+        written[file] = path
+
+
+def _file(path: str, stream: Any) -> tuple[int, int] | None:
+    """Return what a file is known by whatever its name, None where there is no regular one."""
+    try:
+        found = os.fstat(stream.fileno()) if path == "-" else Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def tell(command: str, text: str) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.metrics import get_scorer, make_scorer, mean_pinball_loss
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from halosvm.files.tables.labels import parse_labels
 from halosvm.files.tables.trouble import TableError
-from halosvm.linear.residuals import LOSSES as REGRESSION_LOSSES
+from halosvm.linear.residual_losses import LOSSES as REGRESSION_LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,8 @@ class Task:
         Whether each fold is to have a part of each class.
     scoring : callable
         The scorer, which takes weights.
+    groups : ndarray of str or None
+        What each row belongs to, where rows of one are to stay together.
     """
 
     y: npt.NDArray[Any]
@@ -62,11 +64,27 @@ class Task:
     told: Callable[[float], str]
     stratified: bool
     scoring: Any
+    groups: npt.NDArray[np.str_] | None = None
 
-    def folds(self, n_folds: int, seed: int) -> KFold | StratifiedKFold:
-        """Return the splitter of the rows."""
-        kind = StratifiedKFold if self.stratified else KFold
-        return kind(n_folds, shuffle=True, random_state=seed)
+    def by_groups(self, groups: npt.NDArray[np.str_]) -> Task:
+        """Return the task with splits that leave the rows of a group together."""
+        parts = [self.y == label for label in np.unique(self.y)] if self.stratified else [...]
+        fewest = min(len(np.unique(groups[part])) for part in parts)
+        too_few = "one group in a class" if self.stratified else "one group"
+        largest = min(self.largest, fewest)
+        return replace(
+            self, groups=groups, largest=largest, too_few=too_few if fewest < 2 else self.too_few
+        )
+
+    def folds(self, n_folds: int, seed: int) -> Any:
+        """Return the splitter of the rows, or the splits where rows have groups."""
+        if self.groups is None:
+            kind = StratifiedKFold if self.stratified else KFold
+            return kind(n_folds, shuffle=True, random_state=seed)
+        by_group = StratifiedGroupKFold if self.stratified else GroupKFold
+        options = {"shuffle": True, "random_state": seed} if self.stratified else {}
+        rows = np.empty((len(self.y), 0))
+        return list(by_group(n_folds, **options).split(rows, self.y, self.groups))
 
 
 def classification(table: Table, column: str | None) -> Task:

@@ -12,8 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
+from halosvm.checks.error_names import STD, VARIANCE, held_by
+from halosvm.commands.choices import CommandError
+from halosvm.commands.tables.groups import groups_of
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
-from halosvm.commands.tables.reading import CommandError, progress, read
+from halosvm.commands.tables.reading import (
+    progress,
+    read,
+    refuse_one_file_for_both,
+)
 from halosvm.commands.tables.tasks import classification, regression
 from halosvm.files.atomic import require_writable
 from halosvm.files.model_file import refuse_compressed
@@ -40,9 +47,12 @@ if TYPE_CHECKING:
 
 def train(arguments: argparse.Namespace) -> None:
     """Fit a model to a table, estimate how well it predicts, and write it to a file."""
+    asked = arguments.task is None
+    arguments.task = arguments.task or "classification"
     _check_options(arguments)
     machine = make_machine(arguments)
     refuse_compressed(arguments.output)
+    refuse_one_file_for_both(arguments)
     require_writable(arguments.output)
     classes = arguments.task == "classification"
     progress(f"reading {arguments.table}")
@@ -53,26 +63,42 @@ def train(arguments: argparse.Namespace) -> None:
         weighted=True,
         features=arguments.features,
     )
+    if asked:
+        _ask_about_numbers(table, arguments.label)
+    why = ""
+    if arguments.errors is None:
+        arguments.errors, why = _meaning(table, arguments)
     if arguments.lam is not None:
         arguments.C = 1.0 / (arguments.lam * len(table.lines))
     with warnings.catch_warnings(), config_context(enable_metadata_routing=True):
         # The summary says how far from the optimum the fit may be.
         warnings.simplefilter("ignore", ConvergenceWarning)
         task = classification(table, arguments.label) if classes else regression(table, machine)
+        groups = None if arguments.group is None else groups_of(table, arguments.group)
+        if groups is not None:
+            task = task.by_groups(groups)
         X = table.examples
         pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
         X = as_taken(pipeline, X)
         fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
     model = in_table_units(fitted, table.features)
-    trained = Trained(arguments.label, table.target_unit, table.roles, arguments.weight)
+    trained = Trained(
+        arguments.label,
+        table.target_unit,
+        table.roles,
+        arguments.weight,
+        arguments.group,
+        None if groups is None else np.unique(groups).tolist(),
+    )
     save(model, arguments.output, trained)
     machine, truth = machine_of(model), population_of(model)
     summary = {
         "rows": str(len(task.y)),
         **task.summary,
         **_weighed(table, arguments.weight),
+        **_grouped(groups, arguments.group),
         "features": f"{len(table.features)}, {table.uncertain}",
-        "errors": meaning_of_errors(truth),
+        "errors": meaning_of_errors(truth) + why,
         "estimator": _named(machine, arguments),
         **({"loss": described(machine)} if hasattr(machine, "loss") else {}),
         "C": f"{machine.C:g}{' (chosen by cross-validation)' if arguments.C == 'cv' else ''}",
@@ -86,11 +112,11 @@ def train(arguments: argparse.Namespace) -> None:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    if arguments.components != 1 and arguments.errors != "measurement":
+    if arguments.components != 1 and arguments.errors == "distribution":
         raise CommandError("--components is of use only with --errors measurement")
-    if arguments.population and arguments.errors != "measurement":
+    if arguments.population and arguments.errors == "distribution":
         raise CommandError("--population is of use only with --errors measurement")
-    if arguments.missing == "impute" and arguments.errors != "measurement":
+    if arguments.missing == "impute" and arguments.errors == "distribution":
         raise CommandError(
             "--missing impute is of use only with --errors measurement, which estimates the true "
             "values; --missing drop leaves out rows with missing cells"
@@ -101,10 +127,50 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise CommandError("--calibrate needs folds, and --folds is 0")
 
 
+_MANY_CLASSES = 20
+
+
+def _ask_about_numbers(table: Table, column: str | None) -> None:
+    """Raise CommandError for labels that are as many different numbers as values would be."""
+    different = set(table.labels)
+    if len(different) < _MANY_CLASSES // 2:
+        return
+    try:
+        numbers = [float(cell) for cell in different]
+    except ValueError:
+        return
+    whole = all(number.is_integer() for number in numbers)
+    if len(numbers) <= max(_MANY_CLASSES if whole else _MANY_CLASSES // 2, len(table.labels) // 20):
+        return
+    where = "the label" if column is None else f"column {column!r}"
+    raise CommandError(
+        f"{table.path}: {where} holds {len(numbers)} different numbers in {len(table.labels)} "
+        "rows; give --task regression if they are values, --task classification if each is a class"
+    )
+
+
+def _meaning(table: Table, arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return what errors mean where no option says it, and why, in words."""
+    if arguments.components != 1 or arguments.missing == "impute":
+        return "measurement", ""
+    names = [name for error in table.errors.values() for name in error.names]
+    spreads = (STD, VARIANCE)
+    measured = [n for n in names if held_by((n.partition(" [")[0],), "") not in spreads]
+    told = f", by names such as {(measured or names)[0]!r}" if names else ""
+    return ("measurement" if measured else "distribution"), told
+
+
 def _weighed(table: Table, column: str | None) -> dict[str, str]:
     if table.weights is None:
         return {}
     return {"weights": f"{table.weights.min():g} to {table.weights.max():g}, of column {column!r}"}
+
+
+def _grouped(groups: Any, column: str | None) -> dict[str, str]:
+    if groups is None:
+        return {}
+    count = len(np.unique(groups))
+    return {"groups": f"{count}, of column {column!r}, none on both sides of a split"}
 
 
 def _named(machine: Any, arguments: argparse.Namespace) -> str:

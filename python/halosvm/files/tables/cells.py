@@ -7,22 +7,24 @@ Out: values and standard deviations, NaN where a value is missing, and the rows 
 from __future__ import annotations
 
 import re
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halosvm.checks import units
+from halosvm.checks.error_names import INVERSE_VARIANCE, STD
 from halosvm.files.tables.labels import is_missing_label
-from halosvm.files.tables.roles import INVERSE_VARIANCE, STD
 from halosvm.files.tables.trouble import TableError, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
+    from halosvm.checks.error_names import ErrorColumn
     from halosvm.files.tables.reading import Reading
-    from halosvm.files.tables.roles import ErrorColumn, Roles
+    from halosvm.files.tables.roles import Roles
     from halosvm.files.tables.text import TextColumns
     from halosvm.files.tables.typed import TypedColumns
 
@@ -51,10 +53,41 @@ def numbers_of(
         without += int(np.sum(missing))
         values[missing, j] = np.nan
         std[np.isnan(values[:, j]), j] = np.nan
-    notes = []
+    notes = list(_sentinels_told(block, names))
     if without and reading.missing == "impute":
         notes.append(f"{counted(without, 'value')} without an error taken as missing")
     return values, std, notes
+
+
+_SENTINELS = tuple(sign * v for v in (99, 99.9, 99.99, 999, 999.9, 9999, 99999) for sign in (-1, 1))
+_SENTINELS += (-32768, 32767, -1e20, 1e20, -1e30, 1e30, 9.96921e36, -9.96921e36)
+
+
+def _sentinels_told(block: Array, names: Sequence[str]) -> Iterator[str]:
+    """Tell of numbers that stand for missing ones in many tables, and far from all others here."""
+    if not block.size:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns where all is missing
+        ends = {-1: np.nanmin(block, axis=0), 1: np.nanmax(block, axis=0)}
+    for sentinel in _SENTINELS:
+        near = np.isclose(ends[1 if sentinel > 0 else -1], sentinel, rtol=1e-6, atol=0)
+        held = {}
+        for j in np.flatnonzero(near).tolist():
+            column = block[:, j]
+            at = np.isclose(column, sentinel, rtol=1e-6, atol=0)
+            others = column[~at & ~np.isnan(column)]
+            far = others.size and np.abs(others - sentinel).min() > np.ptp(others)
+            if far:
+                held[names[j]] = int(at.sum())
+        if held:
+            first = next(iter(held))
+            more = f" and {counted(len(held) - 1, 'other column')}" if held.keys() - {first} else ""
+            yield (
+                f"column {first!r}{more} holds {sentinel:g} in {held[first]} of {len(block)} rows, "
+                "far from all other values; where it stands for a missing one, give --sentinel "
+                f"{sentinel:g}"
+            )
 
 
 def weights_of(columns: Columns, name: str, reading: Reading) -> Array:
@@ -112,7 +145,8 @@ def _refuse_negative(columns: Columns, name: str, values: Array, what: str = "an
         row = int(np.argmax(values < 0))
         raise TableError(
             f"{_place(columns, row)}, column {name!r}: {values[row]:g} is negative; {what} must "
-            "be >= 0"
+            f"be >= 0, and a number that stands for a missing cell is named by --sentinel "
+            f"{values[row]:g}"
         )
 
 
@@ -124,13 +158,16 @@ def _error_factor(columns: Columns, feature: str, error: ErrorColumn) -> float:
         if unit is None and wanted is None:
             return 1.0
         power = 1 if error.holds == STD else 2
-        given = unit**-1 if error.holds == INVERSE_VARIANCE and unit is not None else unit
         try:
+            given = unit**-1 if error.holds == INVERSE_VARIANCE and unit is not None else unit
             factors = units.error_factors(
                 (given,), (wanted,), 2, f"column {name!r}", f"column {feature!r}", power=power
             )
         except (ValueError, TypeError) as error_of_units:
-            raise TableError(f"{columns.path}: {error_of_units}") from error_of_units
+            raise TableError(
+                f"{columns.path}: column {name!r} in {unit}, of column {feature!r} in {wanted}: "
+                f"{error_of_units}; --ignore-units takes numbers as they are"
+            ) from error_of_units
         factor = 1.0 if factors is None else float(factors[0])
         if unit != columns.unit(error.names[0]):
             raise TableError(f"{columns.path}: {' and '.join(error.names)} have different units")

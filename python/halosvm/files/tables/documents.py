@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from halosvm.files.tables.room import Room
     from halosvm.files.tables.table import Table
 
-COVARIANCE_KINDS = ("full", "diagonal", "isotropic")
-
 
 class TextFile(NamedTuple):
     """A name for messages and what the file holds."""

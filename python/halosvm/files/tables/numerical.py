@@ -51,21 +51,26 @@ _NAME = 64.0  # bytes of the name of a feature
 
 
 def read_svmlight(path: str, data: bytes, features: Sequence[str] | None, room: Room) -> Matrices:
-    """Read svmlight text, whose features are called 1, 2, ...
+    """Read svmlight text, whose features are called 1, 2, ..., or 0, 1, ... where an index is 0.
 
-    `features`, where given, are those of a model: a file that lacks the last of them is completed.
+    `features`, where given, are those of a model: a file that lacks the last of them is completed,
+    and counts as the model does.
     """
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(io.BytesIO(data), zero_based=False)
+        X, y = load_svmlight_file(io.BytesIO(data), zero_based=True)
     except Exception as error:
         raise TableError(
             f"{path} is not svmlight text, lines of a label and index:value with indices that "
-            f"rise from 1: {' '.join(str(error).split())}"
+            f"rise from 0 or 1: {' '.join(str(error).split())}"
         ) from error
     if not X.shape[0]:
         raise TableError(f"{path} is empty: a line for each example is needed")
+    from_zero = bool((X.indices == 0).any())
+    first = 0 if from_zero or list(features or ())[:1] == ["0"] else 1
+    X = X[:, first:]
+    notes = ("its features are counted from 0",) if from_zero and features is None else ()
     largest, used = X.shape[1], len(np.unique(X.indices))
     if largest > 1000 * used + 1_000_000:
         raise TableError(
@@ -75,18 +80,19 @@ def read_svmlight(path: str, data: bytes, features: Sequence[str] | None, room: 
     _require_finite(path, X.data)
     rows = range(1, X.shape[0] + 1)
     wanted = largest if features is None else len(features)
-    if features is not None and list(features) != [str(k + 1) for k in range(wanted)]:
+    names = tuple(str(k + first) for k in range(wanted))
+    if features is not None and tuple(features) != names:
         raise TableError(
-            f"{path} has features 1, 2, ..., the model was trained on {listing(features, 4)}"
+            f"{path} has features {first}, {first + 1}, ..., the model was trained on "
+            f"{listing(features, 4)}"
         )
     if largest > wanted:
         raise TableError(f"{path} has {largest} features, the model {wanted}")
     X.resize(X.shape[0], wanted)
-    names = tuple(str(k + 1) for k in range(wanted))
     targets = [_plain(v) for v in y.tolist()]
     if (np.abs(y) >= 2**53).any():
         targets = [t.removeprefix("+") for t in _first_cells(data)]  # which floats would round
-    return Matrices(names, X.tocsr(), None, targets, rows)
+    return Matrices(names, X.tocsr(), None, targets, rows, notes)
 
 
 def _first_cells(data: bytes) -> list[str]:

@@ -33,6 +33,7 @@ FORMATS = {
     "npz": (".npz",),
     "svm-gsu": (),
 }
+COVARIANCE_KINDS = ("full", "diagonal", "isotropic")  # of the files of SVM-GSU
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _BY_SUFFIX = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
 _PAIRS = re.compile(rb"\S+(\s+\d+:\S+)+\s*(#.*)?")
@@ -85,6 +86,32 @@ def format_by_content(data: bytes) -> str:
                 return "csv"
             return "svmlight" if _TARGETS.fullmatch(line.split()[0]) else "svm-gsu"
     return "csv"
+
+
+_OTHERS = {
+    b"\x89HDF": "an HDF5 file; write its table as Parquet, by pandas for instance",
+    b"\x93NUMPY": "an array of NumPy without labels; numpy.savez(file, X=..., y=...) makes an .npz",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel; save its sheet as CSV",
+    b"PAR1": "Parquet; give --format parquet",
+    b"ARROW1": "Feather; give --format feather",
+    b"SIMPLE  =": "FITS; give --format fits",
+    b"{": "JSON; write its table as CSV or Parquet, by pandas for instance",
+    b"[{": "JSON; write its table as CSV or Parquet, by pandas for instance",
+    b"\x80\x04": "a pickle; write its table as Parquet, by pandas for instance",
+}
+
+
+def refuse_other_formats(name: str, data: bytes) -> None:
+    """Raise TableError for what is no text of a table, with what to do about it."""
+    found = next((told for begin, told in _OTHERS.items() if data.startswith(begin)), None)
+    if data.startswith(b"PK\x03\x04"):
+        found = "a zip archive; unpack it, and give the table inside"
+        if b"xl/" in data or b"[Content_Types].xml" in data[:100]:
+            found = "a workbook of Excel; save its sheet as CSV"
+        elif b".npy" in data[:1000]:
+            found = "an archive of NumPy; give --format npz"
+    if found is not None:
+        raise TableError(f"{name} is {found}")
 
 
 def require_package(name: str, use: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from halosvm.files.tables.dialects import Dialect
 from halosvm.files.tables.roles import ErrorRules
 from halosvm.files.tables.room import Room
-from halosvm.files.tables.text import Dialect
 from halosvm.files.tables.trouble import ChoiceError
-from halosvm.files.tables.typed import WITH_COLUMNS
+from halosvm.files.tables.typed import BY_ASTROPY, WITH_COLUMNS
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +31,8 @@ class Reading:
     missing : {"error", "drop", "impute"}
         What to do with missing cells: an error, leave out their rows, or leave them to
         `EmpiricalBayes`.
+    units : bool
+        Whether units are used, or numbers taken as they are.
     sentinels : sequence of float
         Numbers that stand for missing cells.
     labels, covariances : path-like or None
@@ -44,6 +46,7 @@ class Reading:
     dialect: Dialect = field(default_factory=Dialect)
     errors: ErrorRules = field(default_factory=ErrorRules)
     missing: Literal["error", "drop", "impute"] = "error"
+    units: bool = True
     sentinels: Sequence[float] = ()
     labels: str | os.PathLike[str] | None = None
     covariances: str | os.PathLike[str] | None = None
@@ -65,6 +68,8 @@ def refuse_options_of_others(
             "decimal": dialect.decimal != PLAIN.dialect.decimal,
             "encoding": dialect.encoding is not None,
             "no-header": not dialect.header,
+            "comment": dialect.comment is not None,
+            "quote": dialect.quote is not None,
         },
         WITH_COLUMNS: {
             **of_columns,
@@ -74,6 +79,7 @@ def refuse_options_of_others(
             "error": rules.pairs,
             "errors-are": rules.holds != PLAIN.errors.holds,
         },
+        BY_ASTROPY: {"ignore-units": not reading.units},
         ("svm-gsu",): {
             "labels": reading.labels is not None,
             "covariances": reading.covariances is not None,

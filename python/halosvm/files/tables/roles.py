@@ -8,73 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from halosvm.checks.error_names import (
+    PATTERNS,
+    STD,
+    ErrorColumn,
+    Pattern,
+    error_columns,
+    held_by,
+    look_alikes,
+    named_like_errors,
+    pairs_in_words,
+)
 from halosvm.files.tables.trouble import TableError, as_option, counted, listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-STD, VARIANCE, INVERSE_VARIANCE = "std", "variance", "inverse-variance"
-KINDS = (STD, VARIANCE, INVERSE_VARIANCE)
-
-
-class Pattern(NamedTuple):
-    """How the name of an error column, or of an upper and a lower one, follows from a feature's.
-
-    `feature` and `columns` hold {} for the same text; `holds` is None where the name does not say
-    whether the numbers are variances.
-    """
-
-    columns: tuple[str, ...]
-    holds: str | None = None
-    feature: str = "{}"
-
-    def columns_of(self, name: str) -> tuple[str, ...]:
-        """Return the error columns of a feature, none where the pattern is for others."""
-        before, _, behind = self.feature.partition("{}")
-        fits = len(name) > len(before) + len(behind)
-        if not (fits and name.startswith(before) and name.endswith(behind)):
-            return ()
-        core = name[len(before) : len(name) - len(behind)]
-        return tuple(column.replace("{}", core) for column in self.columns)
-
-    def columns_beside(self, name: str, names: set[str]) -> tuple[str, ...]:
-        """Return the error columns among the names, `flux_std [mJy]` too of `flux [mJy]`."""
-        columns = self.columns_of(name)
-        core, bracket, unit = name.partition(" [")
-        if bracket and name.endswith("]") and not (columns and names.issuperset(columns)):
-            columns = tuple(f"{column} [{unit}" for column in self.columns_of(core))
-        return columns if names.issuperset(columns) else ()
-
-
-PATTERNS = (
-    Pattern(("E_{}", "e_{}")),
-    Pattern(("{}_err1", "{}_err2")),
-    Pattern(("{}_std",), STD),
-    Pattern(("{}_err",)),
-    Pattern(("{}_error",)),
-    Pattern(("{}_e",)),
-    Pattern(("e_{}",)),
-    Pattern(("err_{}",)),
-    Pattern(("MAGERR_{}",), None, "MAG_{}"),
-    Pattern(("FLUXERR_{}",), None, "FLUX_{}"),
-    Pattern(("{}_var",), VARIANCE),
-    Pattern(("{}_variance",), VARIANCE),
-    Pattern(("{}_ivar",), INVERSE_VARIANCE),
-    Pattern(("{}_STD",), STD),
-    Pattern(("{}_ERR",)),
-    Pattern(("{}_ERROR",)),
-    Pattern(("{}_VAR",), VARIANCE),
-    Pattern(("{}_IVAR",), INVERSE_VARIANCE),
-    Pattern(("FLUX_IVAR_{}",), INVERSE_VARIANCE, "FLUX_{}"),
-)
-# In any case of their letters.
-_LOOK_ALIKES = (
-    *("{}_err_lo", "{}_err_hi", "{}_errlo", "{}_errhi", "{}_lower", "{}_upper", "d{}"),
-    *("{}_sigma", "{}_sd", "{}_se", "{}_stddev", "{}_stderr", "{}_unc", "{}_uncertainty"),
-    *("sigma_{}", "sig_{}", "std_{}", "error_{}", "{}err", "{}_err1", "{}_err2", "E_{}"),
-)
 
 
 @dataclass(frozen=True)
@@ -97,13 +47,6 @@ class ErrorRules:
     pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     holds: str = STD
     known: Mapping[str, ErrorColumn] | None = None
-
-
-class ErrorColumn(NamedTuple):
-    """The column that holds the errors of a feature, or those of its upper and lower ones."""
-
-    names: tuple[str, ...]
-    holds: str
 
 
 @dataclass(frozen=True)
@@ -175,7 +118,8 @@ def find_roles(
     errors = _find_errors(path, numbers, free, rules)
     used = {name for error in errors.values() for name in error.names}
     # a feature that is dropped takes its errors along
-    used.update(c for n in dropped if n for p in rules.patterns for c in p.columns_of(n))
+    along = {c for n in dropped if n for p in rules.patterns for c in p.columns_of(n)} - dropped
+    used |= along
     chosen = tuple(n for n in candidates if n not in taken and n not in used)
     if "" in chosen:
         raise TableError(
@@ -189,10 +133,13 @@ def find_roles(
     lost = [name for name in rules.pairs if name not in kept]
     if lost:
         raise TableError(f"--error {lost[0]}=...: {lost[0]!r} is no feature")
+    notes = list(_pairs_told(errors, rules))
     if features is None:
-        notes = _look_alikes(chosen, known - dropped, rules)
+        notes += _look_alikes_told(chosen, known - dropped - used)
+        lost = [name for name in candidates if name in along]
+        notes += [f"left out with their features: {', '.join(map(repr, lost))}"] if lost else []
     else:
-        notes = _otherwise(numbers, errors, free, rules)
+        notes += _otherwise(numbers, errors, free, rules)
     return Roles(chosen, errors, (*notes, *_asymmetric(errors)))
 
 
@@ -232,40 +179,23 @@ def _find_errors(
     path: str, numbers: Sequence[str], free: set[str], rules: ErrorRules
 ) -> dict[str, ErrorColumn]:
     errors: dict[str, ErrorColumn] = {}
+    of_model = rules.known or {}
     for name in numbers:
-        if not name:
-            continue
         if name in rules.pairs:
             if name in rules.pairs[name]:
                 raise TableError(f"--error {name}=...: a feature cannot hold its own errors")
-            errors[name] = ErrorColumn(rules.pairs[name], _held(rules.pairs[name], rules.holds))
-            continue
-        if rules.known is not None:
-            if name in rules.known and free.issuperset(rules.known[name].names):
-                errors[name] = rules.known[name]
-            continue
-        for pattern in rules.patterns:
-            columns = pattern.columns_beside(name, free)
-            if not columns or name in columns:
-                continue
-            if name not in errors:
-                errors[name] = ErrorColumn(columns, pattern.holds or rules.holds)
-            elif not set(columns) & set(errors[name].names):
-                raise TableError(
-                    f"{path}: column {name!r} has two error columns, {errors[name].names[0]!r} "
-                    f"and {columns[0]!r}; leave one out by --drop"
-                )
+            errors[name] = ErrorColumn(rules.pairs[name], held_by(rules.pairs[name], rules.holds))
+        elif name in of_model and free.issuperset(of_model[name].names):
+            errors[name] = of_model[name]
+    others = [name for name in numbers if name not in rules.pairs]
+    if rules.known is None:
+        remedy = "leave one out by --drop"
+        try:
+            errors |= error_columns(others, free, remedy, rules.patterns, rules.holds)
+        except ValueError as error:
+            raise TableError(f"{path}: {error}") from error
     of_errors = {name for error in errors.values() for name in error.names}
-    return {name: error for name, error in errors.items() if name not in of_errors}
-
-
-def _held(columns: Sequence[str], otherwise: str) -> str:
-    """Return what columns hold, by their names if these say it."""
-    for pattern in PATTERNS:
-        before, _, behind = pattern.columns[0].partition("{}")
-        if pattern.holds and columns[0].startswith(before) and columns[0].endswith(behind):
-            return pattern.holds
-    return otherwise
+    return {name: errors[name] for name in numbers if name in errors and name not in of_errors}
 
 
 def _refuse_repeated(features: Sequence[str], taken: set[str]) -> None:
@@ -275,33 +205,33 @@ def _refuse_repeated(features: Sequence[str], taken: set[str]) -> None:
             raise TableError(f"column {name!r} is given as a feature {why}")
 
 
-def _look_alikes(chosen: Sequence[str], known: set[str], rules: ErrorRules) -> Iterator[str]:
-    """Tell of features that look like the errors of another column."""
-    templates = [(c, p.feature) for p in PATTERNS for c in p.columns]
-    templates += [(column, "{}") for column in _LOOK_ALIKES]
-    parted = [(*column.lower().split("{}"), feature) for column, feature in templates]
-    owners: dict[str, str] = {}
-    for name in chosen:
-        for before, behind, feature in parted:
-            if name.lower().startswith(before) and name.lower().endswith(behind):
-                owner = feature.replace("{}", name[len(before) : len(name) - len(behind)])
-                if owner in known and owner != name:
-                    owners.setdefault(name, owner)
-    ends = [p.columns[0].removeprefix("{}") for p in rules.patterns if p.columns[0][:2] == "{}"]
-    told = [(name, owners[name]) for name in chosen if name in owners]
-    lonely = [n for n in chosen if n not in owners and n.endswith(tuple(e for e in ends if e[1:]))]
-    for name, owner in told[:5]:
+def _pairs_told(errors: Mapping[str, ErrorColumn], rules: ErrorRules) -> Iterator[str]:
+    """Tell of the pairs that names alone made."""
+    by_name = {f: e for f, e in errors.items() if f not in rules.pairs}
+    if by_name and rules.known is None:
+        yield (
+            f"taken as errors: {pairs_in_words(by_name)}; a column that is named in --features is "
+            "a feature"
+        )
+
+
+def _look_alikes_told(chosen: Sequence[str], known: set[str]) -> Iterator[str]:
+    """Tell of features that look like errors."""
+    owners = look_alikes(chosen, known)
+    for name, owner in list(owners.items())[:5]:
         yield (
             f"column {name!r} looks like the errors of {owner!r} and is taken as a feature; use "
             f"it by --error {as_option(name, f'{owner}=')}, or leave it out by --drop "
             f"{as_option(name)}"
         )
-    if len(told) > 5:
-        yield f"{counted(len(told) - 5, 'more column')} like that taken as features"
+    more = list(owners)[5:]
+    if more:
+        yield f"{counted(len(more), 'more column')} like that taken as features: {', '.join(more)}"
+    lonely = named_like_errors(name for name in chosen if name not in owners)
     if lonely:
         yield (
-            f"{listing(lonely, 5)} named like errors of a column that is not there, and taken as "
-            "features"
+            f"{', '.join(map(repr, lonely))} named like errors of a column that is not there, and "
+            "taken as features"
         )
 
 

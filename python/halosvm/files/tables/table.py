@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halosvm.checks.error_names import ErrorColumn
 from halosvm.checks.reading import LARGEST
 from halosvm.files.tables.cells import (
     column_of,
@@ -26,9 +27,15 @@ from halosvm.files.tables.cells import (
 from halosvm.files.tables.documents import TextFile, read_documents
 from halosvm.files.tables.labels import is_missing_label, with_equal_numbers_spelt_alike
 from halosvm.files.tables.numerical import Matrices, read_npz, read_svmlight
-from halosvm.files.tables.opening import format_by_content, format_of, read_bytes, shown
+from halosvm.files.tables.opening import (
+    format_by_content,
+    format_of,
+    read_bytes,
+    refuse_other_formats,
+    shown,
+)
 from halosvm.files.tables.reading import PLAIN, Reading, refuse_options_of_others
-from halosvm.files.tables.roles import ErrorColumn, find_roles, require_columns
+from halosvm.files.tables.roles import find_roles, require_columns
 from halosvm.files.tables.text import TextColumns
 from halosvm.files.tables.trouble import ChoiceError, TableError, listing
 from halosvm.files.tables.typed import WITH_COLUMNS, TypedColumns
@@ -152,6 +159,7 @@ def read_table(
     own_weight: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
+    group: str | None = None,
     reading: Reading = PLAIN,
 ) -> Table:
     """Read features, their errors and labels from a table.
@@ -179,6 +187,8 @@ def read_table(
         Columns to leave out: features, or error columns of features or the target.
     keep : sequence of str
         Columns to return as they are, and no features.
+    group : str, optional
+        One more of them, which names what rows belong to.
     reading : Reading
 
     Returns
@@ -201,13 +211,17 @@ def read_table(
         name,
         form,
         reading,
-        {"features": features is not None, "drop": drop, "keep": keep, "weight": weight},
+        {"features": features is not None, "drop": drop, "keep": keep}
+        | {"weight": weight, "group": group},
     )
+    kept = keep if group is None else (*keep, group)
     if form not in WITH_COLUMNS:
         table = _from_matrices(
             name, _matrices(form, name, data, model_features, reading), label, target
         )
     else:
+        if form == "csv":
+            refuse_other_formats(name, data)
         columns: Columns = (
             TextColumns(name, data, reading.dialect)
             if form == "csv"
@@ -216,10 +230,13 @@ def read_table(
         own = None if own_label is None else column_of(own_label, target_unit, columns.names)
         if own is not None:
             label, target = (own if name == OWN else name for name in (label, target))
+        columns.target = target
+        if isinstance(columns, TypedColumns):
+            columns.with_units = reading.units
         if weight is None and own_weight in columns.names:
             weight = own_weight
         table = _from_columns(
-            columns, label, target, weight, features, model_features, drop, keep, reading
+            columns, label, target, weight, features, model_features, drop, kept, reading
         )
         if target is not None:
             unit = columns.unit(target)
@@ -323,12 +340,9 @@ def _from_columns(
             f"{columns.path}: which column holds the labels? Give --label; its columns are "
             f"{listing(columns.names)}"
         )
-    numbered = [str(k + 1) for k in range(len(model_features or ()))]
-    if (
-        model_features
-        and list(model_features) == numbered
-        and not set(numbered) & set(columns.names)
-    ):
+    called = list(model_features or ())
+    numbered = any(called == [str(k + first) for k in range(len(called))] for first in (0, 1))
+    if called and numbered and not set(called) & set(columns.names):
         raise TableError(
             f"{columns.path} has columns with names, the model has no feature names; train it on a "
             "table or a data frame"

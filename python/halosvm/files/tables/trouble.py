@@ -30,6 +30,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def remedy_for_text(name: str, target: str | None) -> str:
+    """Return what to do about a column that holds no numbers, for the end of a message."""
+    if name == target:
+        return "; a regression needs numbers, and classes are told by --task classification"
+    return f"; leave the column out by --drop {as_option(name)}, or choose --features"
+
+
 def as_option(name: str, before: str = "") -> str:
     """Return a name of a column as an option of the command line takes it in a shell."""
     text = io.StringIO()

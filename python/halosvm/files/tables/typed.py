@@ -5,6 +5,7 @@ pyarrow reads the first two, astropy the others, with units and masks.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 from halosvm.files.tables.claims import check_ecsv, check_fits, check_votable, read_arrow
 from halosvm.files.tables.opening import require_package
 from halosvm.files.tables.room import Room
-from halosvm.files.tables.trouble import TableError, as_option
+from halosvm.files.tables.trouble import TableError, remedy_for_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +47,15 @@ class TypedColumns:
         The rows, counted from 1.
     notes : list of str
         What the reader of the format says.
+    target : str or None
+        The column of the values of a regression.
+    with_units : bool
+        Whether columns have the units of the file, or none.
     """
 
     unit_of_rows = "row"
+    target: str | None = None
+    with_units: bool = True
 
     def __init__(self, path: str, data: bytes, form: str, room: Room) -> None:
         self.path = path
@@ -65,7 +72,12 @@ class TypedColumns:
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise TableError(f"{path} is not a readable {_NAMES[form]} table: {reason}") from error
-        self.notes += [" ".join(str(each.message).split()) for each in said[:3]]
+        unknown = {str(unit) for _, _, unit in self._columns.values() if _is_unknown(unit)}
+        told = [" ".join(str(each.message).split()) for each in said]
+        of_units = [text for text in told if "did not parse as" in text]
+        self.notes += [text for text in told if text not in of_units][:3]
+        if unknown:
+            self.notes.append(f"units that astropy does not know: {', '.join(sorted(unknown))}")
         self.names = list(self._columns)
         self.lines = np.arange(1, n_rows + 1)
         if not n_rows or not self.names:
@@ -73,7 +85,7 @@ class TypedColumns:
 
     def unit(self, name: str) -> Any:
         """Return the unit of a column, None for none."""
-        return self._columns[name][2]
+        return self._columns[name][2] if self.with_units else None
 
     def numbers(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return columns of numbers side by side, NaN for cells that are missing."""
@@ -83,8 +95,8 @@ class TypedColumns:
             if values.ndim != 1 or values.dtype.kind not in "biuf":
                 holds = "text or other things" if values.ndim == 1 else "more numbers in each row"
                 raise TableError(
-                    f"{self.path}: column {name!r} holds {holds}, not one number in each row; "
-                    f"leave it out by --drop {as_option(name)}, or choose --features"
+                    f"{self.path}: column {name!r} holds {holds}, not one number in each row"
+                    + remedy_for_text(name, self.target)
                 )
             block[:, j] = values
             block[missing, j] = np.nan
@@ -127,11 +139,17 @@ def _nullable() -> dict[Any, Any]:
     return known | {pa.bool_(): pd.BooleanDtype()}
 
 
+def _is_unknown(unit: Any) -> bool:
+    return type(unit).__name__ == "UnrecognizedUnit"
+
+
 def _load_arrow(path: str, data: bytes, form: str, room: Room) -> tuple[_Columns, int]:
     import pandas as pd
 
     table, nested = read_arrow(path, data, form, room)
     frame = table.to_pandas(types_mapper=_nullable().get)
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    frame = frame.reset_index(level=named) if named else frame
     columns: _Columns = {}
     for name in frame.columns:
         series = frame[name]
@@ -154,6 +172,7 @@ def _load_arrow(path: str, data: bytes, form: str, room: Room) -> tuple[_Columns
 
 def _load_astropy(path: str, data: bytes, form: str, room: Room) -> tuple[_Columns, int]:
     from astropy.table import Table  # type: ignore[import-untyped, unused-ignore]
+    from astropy.units import Unit  # type: ignore[import-untyped, unused-ignore]
 
     formats = {"ecsv": "ascii.ecsv"}
     # of a stream of text astropy would read the bytes, of a text without a line break a file
@@ -174,5 +193,8 @@ def _load_astropy(path: str, data: bytes, form: str, room: Room) -> tuple[_Colum
         if mask is not None and plain.ndim == 1:
             missing |= np.broadcast_to(mask, plain.shape)
         unit = getattr(column, "unit", None)
+        if _is_unknown(unit):  # to the standard of the format; astropy knows more
+            with contextlib.suppress(ValueError):
+                unit = Unit(str(unit))
         columns[name] = (plain, missing, None if unit is None or str(unit) == "" else unit)
     return columns, len(table)

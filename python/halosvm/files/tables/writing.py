@@ -36,8 +36,13 @@ if TYPE_CHECKING:
 
 
 def output_format(path: str | os.PathLike[str], given: str | None, default: str | None) -> str:
-    """Return the format to write, from an option or else from the ending of the name."""
-    found = given or format_of(path) or default
+    """Return the format to write, from an option or else from the ending of the name.
+
+    The default is for standard output, and names without an ending or with one of any text.
+    """
+    found = given or format_of(path)
+    if found is None and ending_of(path) in ("", ".txt", ".dat", ".out"):
+        found = default
     if found is None:
         raise ValueError(
             f"the ending of {path} names no format; name one by --to: {', '.join(FORMATS)}"
@@ -154,8 +159,13 @@ def _as_csv(
     separator = "\t" if ending_of(path) in {".tsv", ".tab"} else ","
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    # what begins with # would be a comment to many readers
+    quoting = csv.writer(
+        text, delimiter=separator, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
+    )
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    for row in (tuple(columns), *rows):
+        (quoting if str(row[0]).startswith("#") else writer).writerow(row)
     return text.getvalue().encode("utf-8")
 
 
