@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_memory
+
+from halosvm.core.memory import free_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,17 +53,3 @@ def require_memory(n_samples: int, matrices: int = 1) -> None:
             f"memory are free; at most {int((free / (8 * matrices)) ** 0.5)} rows fit: train on a "
             "part of the rows, or use UncertainSVC, which needs no Gram matrix"
         )
-
-
-def free_memory() -> float:
-    """Return the bytes that can be allocated without swapping; infinity if that is unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        fields = {line.split(":")[0]: line.split()[1] for line in lines}
-        return 1024.0 * int(fields["MemAvailable"])
-    except (OSError, KeyError, IndexError):
-        pass
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -6,8 +6,8 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 
+from halosvm.core.memory import free_memory
 from halosvm.files.tables.trouble import TableError
-from halosvm.kernel.training_gram import free_memory
 
 _SHARE = 0.5  # of the free memory; a fit needs the other half
 
