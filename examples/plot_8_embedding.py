@@ -85,7 +85,7 @@ int main() {
 #     add_executable(predict predict.cpp)
 #     target_link_libraries(predict PRIVATE halosvm::halosvm)
 #
-# To be quick, this page compiles only the nine sources that a prediction needs, with the definition
+# To be quick, this page compiles only the ten sources that a prediction needs, with the definition
 # that CMake would hand on. It says so if there is no compiler, or no Eigen, or no source of the
 # library.
 
@@ -93,6 +93,7 @@ folders = (Path.cwd(), *Path.cwd().parents)
 root = next((one / "cpp" for one in folders if (one / "cpp/include/halosvm").is_dir()), None)
 parts = "model/linear_model gaussians/means gaussians/array_view gaussians/array_products"
 parts += " gaussians/covariances/diagonal gaussians/sparse_view core/parallel core/check core/types"
+parts += " core/double_double"
 places = [Path(folder) / "cmeel.prefix/include/eigen3" for folder in sys.path]
 places += [Path("/usr/include/eigen3"), Path("/usr/local/include/eigen3")]
 eigen = next((place for place in places if (place / "Eigen").is_dir()), None)
@@ -111,7 +112,7 @@ def predict_in_cpp(lines):
         source.write_text(program, encoding="utf-8")
         source.with_name("model.hpp").write_text(header, encoding="utf-8")
         command = [compiler, "-std=c++17", f"-I{root / 'include'}", f"-I{eigen}", "-pthread"]
-        command += ["-DEIGEN_MAX_ALIGN_BYTES=64"]
+        command += [f"-I{root / 'src'}", "-DEIGEN_MAX_ALIGN_BYTES=64"]
         command += [source, *(root / "src" / f"{part}.cpp" for part in parts.split())]
         subprocess.run([*command, "-o", built], check=True)
         done = subprocess.run([built], input=lines, capture_output=True, text=True, check=True)

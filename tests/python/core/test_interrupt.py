@@ -368,7 +368,6 @@ def test_process_ends_beside_an_eigendecomposition_that_was_left_behind(delay):
 
 def test_what_was_left_behind_runs_on_but_skips_the_pairs_of_classes_to_come(measured_kernels):
     assert measured_kernels["eigendecomposition"]["running"]
-    assert measured_kernels["dual problem"]["running"]
     assert not measured_kernels["several pairs of classes"]["running"]
 
 

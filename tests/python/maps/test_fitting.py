@@ -212,7 +212,13 @@ def test_no_small_change_of_a_fit_is_more_likely(covariance):
     x[rng.random(x.shape) < 0.1] = np.nan
     n_factors = 1 if covariance == "factors" else None
     eb = EmpiricalBayes(
-        2, covariance=covariance, n_factors=n_factors, reg_covar=0, tol=1e-10, random_state=0
+        2,
+        covariance=covariance,
+        n_factors=n_factors,
+        reg_covar=0,
+        tol=1e-10,
+        max_iter=5000,
+        random_state=0,
     ).fit(x, X_std=errors)
     a, m, V = eb.weights_, eb.means_, eb.covariances_.to_full()
     best = log_likelihood(x, errors, a, m, V)

@@ -113,7 +113,10 @@ def test_parameters_of_the_population_are_given_by_name(capsys, tmp_path, table)
     truth = load_model(model)[0].get_params()
     assert (truth["reg_covar"], truth["covariance"]) == (1e-4, "diagonal")
     for rest, message in (
-        (options, "--population is of use only with --errors measurement"),
+        (
+            ("--errors", "distribution", *options),
+            "--population is of use only with --errors measurement",
+        ),
         ((*measured, "--population", "C=1"), "--population C: EmpiricalBayes has the parameters"),
         ((*measured, "--population", "reg_covar=-1"), "reg_covar must be >= 0"),
     ):
