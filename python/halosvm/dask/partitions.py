@@ -31,7 +31,7 @@ _BRANCHES = 8  # results that are added up on a worker
 _MUCH = 4_000_000  # bytes that may come back from all partitions in one evaluation
 _LOOK = 0.5  # seconds between two looks for workers, while results are waited for
 _SILENCE = 4.0  # seconds without workers before a warning
-_PATIENCE = "5 min"  # without workers, unless dask's own limit is set
+_PATIENCE = "300 s"  # without workers, unless dask's own limit is set
 _LIMIT = "distributed.scheduler.no-workers-timeout"
 _LITTLE = 200_000  # bytes that may go to all partitions one by one
 
