@@ -88,7 +88,9 @@ class GaussianClassifier(ClassifierMixin):  # type: ignore[misc]
         float
         """
         y, sample_weight = read_targets(X, y, sample_weight, X_std=X_std, X_cov=X_cov)
-        predicted = self.predict(X, X_std=X_std, X_cov=X_cov)
+        return self._score(y, self.predict(X, X_std=X_std, X_cov=X_cov), sample_weight)
+
+    def _score(self, y: Any, predicted: Any, sample_weight: Any) -> float:
         y, predicted = (exact_labels(each, "y", objects=True) for each in (y, predicted))
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
@@ -120,7 +122,9 @@ class GaussianRegressor(RegressorMixin):  # type: ignore[misc]
         """
         errors = {"X_std": X_std, "X_cov": X_cov}
         y, sample_weight = read_targets(X, y, sample_weight, values=True, **errors)
-        predicted = self.predict(X, X_std=X_std, X_cov=X_cov)
+        return self._score(y, self.predict(X, X_std=X_std, X_cov=X_cov), sample_weight)
+
+    def _score(self, y: Any, predicted: Any, sample_weight: Any) -> float:
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
 

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import dask
 import numpy as np
-from distributed import get_client
 
 import halosvm.linear.svc
 import halosvm.linear.svr
-from halosvm.dask.partitions import is_collection, partitions_of, pieces
+from halosvm.checks.estimator import read_targets
+from halosvm.dask.partitions import (
+    client_that_waits,
+    computed,
+    cut_alike,
+    in_columns,
+    is_array,
+    is_collection,
+    of_whole_rows,
+    partitions_of,
+    pieces,
+)
+from halosvm.files.chunks import placed
 
 
 class _Lazy:
     """What both machines do with collections: methods of a fitted model go to each partition."""
 
     _local_type: ClassVar[type]
+    _score: Any
+    predict: Any
 
     def to_local(self) -> Any:
         """Return the same model as one of `halosvm`, for data that are here and for `save_model`.
@@ -35,34 +49,77 @@ class _Lazy:
         model = self.to_local()
         if any(_is_zero(value) for value in errors.values()):
             model.__dict__.pop("_had_errors", None)  # X is exact, as is said
-        errors = _collections(**errors)
+        errors = cut_alike(X, **_collections(**errors))
+        names = list(errors)
         if isinstance(X, list | tuple):
             columns = [pieces(value, name) for name, value in errors.items()]
             call = dask.delayed(_call, pure=True)
-            return [
-                call(model, method, list(errors), *each) for each in zip(X, *columns, strict=True)
-            ]
-        if hasattr(X, "map_partitions"):
+            return [call(model, method, names, *each) for each in zip(X, *columns, strict=True)]
+        for name, value in errors.items():
+            if is_array(value) != is_array(X):
+                raise TypeError(
+                    f"{name} is {type(value).__name__}, X is {type(X).__name__}; {method} needs "
+                    "both to be dask arrays, or both data frames"
+                )
+        if not is_array(X):
             one = (method, dtype)
             meta: Any = one if n_columns == 1 else dict.fromkeys(model.classes_.tolist(), dtype)
-            others = (*errors.values(), model, method, list(errors))
-            return X.map_partitions(_framed, *others, meta=meta)
+            others = (*errors.values(), model, method, names)
+            return X.map_partitions(_framed, *others, meta=meta, align_dataframes=False)
         import dask.array as da
 
-        shape = {"drop_axis": 1} if n_columns == 1 else {"chunks": (X.chunks[0], (n_columns,))}
-        if any(one.ndim == 1 for one in errors.values()):
-            raise ValueError(f"X_std of a dask array has two dimensions in {method}")
-        return da.map_blocks(
+        # Axis 0 is that of the rows, 1 that of classes; all others are an array's own.
+        axes, arrays = itertools.count(2), [of_whole_rows(each) for each in (X, *errors.values())]
+        of_each = [(each, (0, *itertools.islice(axes, each.ndim - 1))) for each in arrays]
+        return da.blockwise(
             _of_blocks,
-            X.rechunk({1: -1}),
-            *(one.rechunk({1: -1}) for one in errors.values()),
+            (0,) if n_columns == 1 else (0, 1),
+            *itertools.chain.from_iterable(of_each),
             model=model,
             method=method,
-            names=list(errors),
+            names=names,
+            new_axes={} if n_columns == 1 else {1: n_columns},
+            concatenate=True,
+            align_arrays=False,
             dtype=dtype,
             meta=np.empty((0,) * (1 if n_columns == 1 else 2), dtype),
-            **shape,
         )
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_std: Any = None, X_cov: Any = None
+    ) -> float:
+        """Return the score of `predict` as the estimators of `halosvm` have it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, X_std, X_cov
+            As in `fit`. Of collections only labels or values, weights and predictions come back.
+
+        Returns
+        -------
+        float
+        """
+        local = self.to_local()
+        if not is_collection(X):
+            errors = {"X_std": X_std, "X_cov": X_cov}
+            return float(local.score(X, y, sample_weight, **errors))
+        _require_targets(self, y)
+        errors = _collections(X_std=X_std, X_cov=X_cov)
+        if isinstance(X, list | tuple):
+            columns = in_columns(X, y=y, sample_weight=sample_weight, **errors)
+            call = dask.delayed(_paired_in_partition, pure=True)
+            parts = enumerate(zip(*columns, strict=True))
+            paired = [call(local, number, list(errors), *each) for number, each in parts]
+            found = [each for each in computed(paired) if len(each[0])]
+        else:
+            # Rows are paired by their order as a whole: partitions may differ, or be of unknown
+            # sizes.
+            given = (_in_one(each) for each in (y, sample_weight))
+            found = [_paired(*map(computed, (self.predict(X, **errors), *given)))]
+        if not found or not len(found[0][0]):
+            raise ValueError("X has 0 rows; at least 1 is needed")
+        of_all = (None if of[0] is None else np.concatenate(of) for of in zip(*found, strict=True))
+        return float(self._score(*of_all))
 
 
 def _is_zero(value: Any) -> bool:
@@ -92,6 +149,30 @@ def _of_blocks(X: Any, *errors: Any, model: Any, method: str, names: list[str]) 
         several = method != "predict" and len(model.coef_) > 1
         return np.empty((0, len(model.coef_)) if several else 0)
     return _call(model, method, names, X, *errors)
+
+
+def _in_one(column: Any) -> Any:
+    """Return a list of partitions as one delayed array, and all else as it is."""
+    several = isinstance(column, list | tuple) and is_collection(column)
+    return dask.delayed(np.concatenate)(column) if several else column
+
+
+def _paired(predicted: Any, y: Any, weights: Any, X: Any = None) -> tuple[Any, Any, Any]:
+    """Return targets, predictions and weights after a check that they are of the same rows."""
+    numbers = np.asarray(predicted).dtype.kind == "f"
+    y, weights = read_targets(predicted if X is None else X, y, weights, values=numbers)
+    for name, value in (("y", y), ("sample_weight", weights)):
+        if value is not None and len(value) != len(predicted):
+            raise ValueError(f"{name} has {len(value)} values, X has {len(predicted)} rows")
+    return np.asarray(y), np.asarray(predicted), weights
+
+
+def _paired_in_partition(
+    model: Any, number: int, names: list[str], X: Any, y: Any, weights: Any, *errors: Any
+) -> tuple[Any, Any, Any]:
+    with placed(number, word="partition"):
+        predicted = _of_blocks(X, *errors, model=model, method="predict", names=names)
+        return _paired(predicted, y, weights, X)
 
 
 def _framed(X: Any, *others: Any) -> Any:
@@ -173,20 +254,22 @@ class UncertainSVC(_Lazy, halosvm.linear.svc.UncertainSVC):
         with self._all_or_nothing():
             given = _collections(X_std=X_std, X_cov=X_cov)
             of_each = given.get("X_std"), given.get("X_cov")
-            data = partitions_of(get_client(), X, y, *of_each, sample_weight)
+            data = partitions_of(client_that_waits(), X, y, *of_each, sample_weight)
             return self._fit_chunks(data)
 
     def predict(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
         """Return the most likely label of each example, of collections lazily: of their means."""
         if not is_collection(X):
             return super().predict(X, X_std=X_std, X_cov=X_cov)
-        return self._on_partitions("predict", X, 1, self.classes_.dtype)
+        errors = {"X_std": X_std, "X_cov": X_cov}
+        return self._on_partitions("predict", X, 1, self.classes_.dtype, **errors)
 
     def decision_function(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
         """Return the decision values, of collections lazily: of their means."""
         if not is_collection(X):
             return super().decision_function(X, X_std=X_std, X_cov=X_cov)
-        return self._on_partitions("decision_function", X, len(self.coef_), np.float64)
+        errors = {"X_std": X_std, "X_cov": X_cov}
+        return self._on_partitions("decision_function", X, len(self.coef_), np.float64, **errors)
 
     def decision_std(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Any:
         """Return the standard deviations of the decision values, of collections lazily."""
@@ -242,7 +325,7 @@ class UncertainSVR(_Lazy, halosvm.linear.svr.UncertainSVR):
         with self._all_or_nothing():
             given = _collections(X_std=X_std, X_cov=X_cov)
             of_each = given.get("X_std"), given.get("X_cov")
-            data = partitions_of(get_client(), X, y, *of_each, sample_weight)
+            data = partitions_of(client_that_waits(), X, y, *of_each, sample_weight)
             return self._fit_chunks(data, y_std)
 
     def predict(
@@ -253,7 +336,8 @@ class UncertainSVR(_Lazy, halosvm.linear.svr.UncertainSVR):
             return super().predict(X, return_std=return_std, X_std=X_std, X_cov=X_cov)
         if return_std:
             raise ValueError("return_std=True is not for collections; use map_partitions")
-        return self._on_partitions("predict", X, 1, np.float64)
+        errors = {"X_std": X_std, "X_cov": X_cov}
+        return self._on_partitions("predict", X, 1, np.float64, **errors)
 
 
 def _require_targets(estimator: Any, y: Any) -> None:

@@ -3,13 +3,14 @@
 Oracle: the fit in memory, and fits to the same chunks one after another, bit by bit.
 """
 
+import asyncio
 import gc
 import os
 import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import dask
 import dask.array as da
@@ -280,6 +281,156 @@ def test_what_makes_no_sense_is_refused(client, data, options, arguments, messag
         UncertainSVC(**options).fit(dX, **({"y": dy} | arguments))
 
 
+def tasks_of(client):
+    return set(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)))
+
+
+def require_no_tasks_but(before, client):
+    for _ in range(100):
+        gc.collect()  # futures may be in cycles
+        left = tasks_of(client) - before
+        if not left:
+            return
+        time.sleep(0.05)
+    assert left == set()
+
+
+@pytest.mark.parametrize("other", [((5, 5), D), ((4, 4, 2), 2), ((3, 0, 3, 4), D)])
+def test_errors_are_cut_like_the_rows_they_belong_to(client, data, other):
+    X, std, y, _ = (each[::30] for each in data)
+    dX, dy = da.from_array(X, chunks=((3, 3, 4), D)), da.from_array(y, chunks=5)
+    dstd = da.from_array(std, chunks=other)
+    variances = std[:, :1, None] ** 2 * np.eye(D)
+    clf = UncertainSVC(tol=1e-9).fit(dX, dy, X_std=dstd)
+    aligned = UncertainSVC(tol=1e-9).fit(dX, dy, X_std=dstd.rechunk(dX.chunks))
+    np.testing.assert_array_equal(clf.coef_, aligned.coef_)
+    for method in ("predict", "decision_function", "decision_std", "side_probability"):
+        call = getattr(clf, method)
+        np.testing.assert_array_equal(call(dX, X_std=dstd).compute(), call(X, X_std=std))
+        np.testing.assert_array_equal(call(dX, X_std=std).compute(), call(X, X_std=std))
+        dcov = da.from_array(variances, chunks=(other[0], 2, D))
+        np.testing.assert_array_equal(call(dX, X_cov=dcov).compute(), call(X, X_cov=variances))
+        with pytest.raises(ValueError, match="X_std has 7 values, X has 10 rows"):
+            call(dX, X_std=dstd[:7])
+        parts = [dask.delayed(X[rows]) for rows in (slice(3), slice(3, 6), slice(6, 10))]
+        with pytest.raises(ValueError, match="X_std has 2 partitions, X has 3; both must be cut"):
+            call(parts, X_std=[std[:5], std[5:]])
+    assert clf.score(dX, dy, X_std=dstd) == clf.score(X, y)
+
+
+def test_errors_of_frames_are_cut_like_the_rows_they_belong_to(client, data):
+    import dask.dataframe as dd
+
+    frame, errors = (pd.DataFrame(each[::30]) for each in data[:2])
+    labels = pd.Series(data[2][::30])
+    X, std, y = (dd.from_pandas(*of) for of in ((frame, 4), (errors, 3), (labels, 2)))
+    clf = UncertainSVC(tol=1e-9).fit(X, y, X_std=std)
+    expected = halosvm.UncertainSVC(tol=1e-9).fit(frame, labels, X_std=errors)
+    np.testing.assert_allclose(clf.objective_, expected.objective_, rtol=1e-9)
+    for method in ("predict", "decision_std", "side_probability"):
+        call = getattr(clf, method)
+        found = call(X, X_std=std).compute()
+        np.testing.assert_array_equal(found, call(frame, X_std=errors))
+        with pytest.raises(ValueError, match="X_std has an index from 0 to 6, X from 0 to 9"):
+            call(X, X_std=dd.from_pandas(errors[:7], 3))
+        with pytest.raises(ValueError, match="X_std has 3 partitions, X has 4; both must be cut"):
+            call(X, X_std=std.clear_divisions())
+        with pytest.raises(TypeError, match="X_std is DataFrame, X is Array"):
+            call(da.from_array(frame.to_numpy(), chunks=(4, D)), X_std=std)
+        with pytest.raises(TypeError, match="X_std is DataFrame; a dask array, a dask data frame"):
+            call(X, X_std=errors)
+    assert clf.score(X, y, X_std=std) == clf.score(frame, labels)
+
+
+@pytest.mark.parametrize("kind", [UncertainSVC, UncertainSVR])
+def test_scores_of_partitions_of_unknown_sizes_are_the_local_ones(client, data, kind):
+    import dask.dataframe as dd
+
+    X, _, y, w = data
+    y = np.roll(y, 20)
+    model = kind().fit(X, y)
+    expected = model.score(X, y, w)
+    frame, labels, weights = (
+        dd.from_pandas(make(each), npartitions=count)
+        for make, each, count in ((pd.DataFrame, X, 3), (pd.Series, y, 2), (pd.Series, w, 4))
+    )
+    assert model.score(frame.values, labels.values, weights.values) == expected
+    assert model.score(frame.values, y, weights) == expected
+    assert model.score(frame, labels, w) == expected
+    rows = X[:, 0] > 0
+    dX, dy = cut((X, y), [120])
+    chosen = dX[:, 0] > 0
+    assert model.score(dX[chosen], dy[chosen]) == model.score(X[rows], y[rows])
+    with pytest.raises(ValueError, match=f"y has {rows.sum()} values, X has {N} rows"):
+        model.score(frame.values, dy[chosen])
+    parts = [dask.delayed(each) for each in (X[:120], X[120:120], X[120:])]
+    assert model.score(parts, [y[:120], y[:0], y[120:]], [w[:120], w[:0], w[120:]]) == expected
+    with pytest.raises(ValueError, match="partition 2: y has 179 values, X has 180 rows"):
+        model.score(parts, [y[:120], y[:0], y[121:]])
+
+
+def test_an_asynchronous_client_is_refused_in_its_event_loop(data):
+    dX, dy = cut((data[0], data[2]), [120])
+    local = UncertainSVC().fit(data[0], data[2])
+
+    async def refused():
+        options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+        async with Client(asynchronous=True, **options):
+            for call in (UncertainSVC().fit, local.score):
+                with pytest.raises(ValueError, match=r"asynchronous=True.*by asyncio\.to_thread"):
+                    call(dX, dy)
+            return await asyncio.to_thread(UncertainSVC().fit, dX, dy)
+
+    fitted = asyncio.run(asyncio.wait_for(refused(), 30))
+    np.testing.assert_array_equal(fitted.predict(data[0]), local.predict(data[0]))
+
+
+def test_a_cluster_without_workers_is_told_of_and_given_up(data, monkeypatch):
+    monkeypatch.setattr(module, "_LOOK", 0.05)
+    monkeypatch.setattr(module, "_SILENCE", 0.2)
+    dX, dy = cut((data[0], data[2]), [120])
+    options = {"processes": False, "n_workers": 0, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        clf = UncertainSVC()
+        begin = time.perf_counter()
+        with (
+            dask.config.set({"distributed.scheduler.no-workers-timeout": "500 ms"}),
+            pytest.warns(UserWarning, match=r"has no workers since .* given up after 0\.5 s"),
+            pytest.raises(TimeoutError, match=r"has no workers since .*no-workers-timeout"),
+        ):
+            clf.fit(dX, dy)
+        assert time.perf_counter() - begin < 10
+        require_no_tasks_but(set(), client)
+        with ThreadPoolExecutor(1) as pool:
+            late = pool.submit(lambda: (time.sleep(0.5), cluster.scale(1)))
+            with pytest.warns(UserWarning, match="has no workers"):
+                clf.fit(dX, dy)  # workers that come late do the work
+            late.result()
+
+
+def test_a_scheduler_that_is_gone_ends_a_fit_soon(data, monkeypatch):
+    dX, dy = cut((data[0], data[2]), [120])
+    options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+    cluster = LocalCluster(**options)
+    client = Client(cluster)
+    reduce, evaluations, gone = module.Partitions.reduce, [], []
+
+    def closing(self, *arguments):
+        evaluations.append(0)
+        if len(evaluations) == 3:
+            cluster.sync(cluster.scheduler.close)
+            gone.append(time.perf_counter())
+        return reduce(self, *arguments)
+
+    monkeypatch.setattr(module.Partitions, "reduce", closing)
+    with pytest.raises((OSError, CancelledError)) as caught:
+        UncertainSVC(tol=1e-9).fit(dX, dy)
+    assert time.perf_counter() - gone[0] < 8
+    assert caught.value.__context__ is None
+    client.close(timeout=0.1)
+    cluster.close(timeout=0.1)
+
+
 INTERRUPTED = """
 import os, signal, threading, time
 import dask
@@ -326,18 +477,8 @@ def test_interrupt_cancels_what_the_workers_were_to_do():
     assert done.stdout == "True True\n0\n", done.stderr
 
 
-def tasks_of(client):
-    return set(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)))
-
-
 def test_nothing_is_left_on_the_workers_after_a_fit(client, data):
     before = tasks_of(client)  # of what failed in other tests
     dX, dstd, dy = cut(data[:3], [120])
     UncertainSVC().fit(dX, dy, X_std=dstd)
-    for _ in range(100):
-        gc.collect()  # futures may be in cycles
-        left = tasks_of(client) - before
-        if not left:
-            return
-        time.sleep(0.05)
-    assert left == set()
+    require_no_tasks_but(before, client)
