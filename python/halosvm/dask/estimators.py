@@ -147,6 +147,9 @@ def _call(model: Any, method: str, names: list[str], X: Any, *errors: Any) -> An
 
 def _of_blocks(X: Any, *errors: Any, model: Any, method: str, names: list[str]) -> Any:
     if not len(X):
+        for name, error in zip(names, errors, strict=True):
+            if len(error):
+                raise ValueError(f"{name} has {len(error)} rows in a partition, X has 0")
         several = method != "predict" and len(model.coef_) > 1
         return np.empty((0, len(model.coef_)) if several else 0)
     return _call(model, method, names, X, *errors)

@@ -317,6 +317,9 @@ def test_errors_are_cut_like_the_rows_they_belong_to(client, data, other):
         with pytest.raises(ValueError, match="X_std has 2 partitions, X has 3; both must be cut"):
             call(parts, X_std=[std[:5], std[5:]])
     assert clf.score(dX, dy, X_std=dstd) == clf.score(X, y)
+    unknown = dX[dX[:, 0] > np.inf]  # three empty partitions
+    with pytest.raises(ValueError, match=r"X_std has [34] rows in a partition, X has 0"):
+        clf.decision_std(unknown, X_std=dX[dX[:, 0] < np.inf]).compute()
 
 
 def test_errors_of_frames_are_cut_like_the_rows_they_belong_to(client, data):
