@@ -93,7 +93,8 @@ class _Lazy:
         Parameters
         ----------
         X, y, sample_weight, X_std, X_cov
-            As in `fit`. Of collections only labels or values, weights and predictions come back.
+            As in `fit`. Of collections only labels or values, weights and predictions come back;
+            `y` and `sample_weight` of arrays and frames may be cut in any way.
 
         Returns
         -------
@@ -146,6 +147,9 @@ def _call(model: Any, method: str, names: list[str], X: Any, *errors: Any) -> An
 
 def _of_blocks(X: Any, *errors: Any, model: Any, method: str, names: list[str]) -> Any:
     if not len(X):
+        for name, error in zip(names, errors, strict=True):
+            if len(error):
+                raise ValueError(f"{name} has {len(error)} rows in a partition, X has 0")
         several = method != "predict" and len(model.coef_) > 1
         return np.empty((0, len(model.coef_)) if several else 0)
     return _call(model, method, names, X, *errors)
@@ -234,7 +238,9 @@ class UncertainSVC(_Lazy, halosvm.linear.svc.UncertainSVC):
             Training examples, or only their means; the items of a list are Gaussians or arrays.
             What is none of these is fitted here, as by `halosvm.UncertainSVC`.
         y : dask array, series, or list of as many futures, delayed objects or arrays
-            Labels, in partitions like those of `X`; arrays of known sizes are cut alike.
+            Labels, in partitions like those of `X`. Arrays of known sizes, and frames of known
+            divisions, are cut like it, here and in all other methods; others must have as many
+            partitions.
         X_std, X_cov, sample_weight : likewise, optional
             As in `halosvm.UncertainSVC.fit`. Partitions may be empty, or hold a single class.
         radius : optional

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 
 import dask
 import dask.array as da
@@ -316,6 +317,9 @@ def test_errors_are_cut_like_the_rows_they_belong_to(client, data, other):
         with pytest.raises(ValueError, match="X_std has 2 partitions, X has 3; both must be cut"):
             call(parts, X_std=[std[:5], std[5:]])
     assert clf.score(dX, dy, X_std=dstd) == clf.score(X, y)
+    unknown = dX[dX[:, 0] > np.inf]  # three empty partitions
+    with pytest.raises(ValueError, match=r"X_std has [34] rows in a partition, X has 0"):
+        clf.decision_std(unknown, X_std=dX[dX[:, 0] < np.inf]).compute()
 
 
 def test_errors_of_frames_are_cut_like_the_rows_they_belong_to(client, data):
@@ -412,7 +416,7 @@ def test_a_scheduler_that_is_gone_ends_a_fit_soon(data, monkeypatch):
     dX, dy = cut((data[0], data[2]), [120])
     options = {"processes": False, "n_workers": 1, "dashboard_address": None}
     cluster = LocalCluster(**options)
-    client = Client(cluster)
+    client = Client(cluster, timeout="20 s")  # for which a new connection is tried
     reduce, evaluations, gone = module.Partitions.reduce, [], []
 
     def closing(self, *arguments):
@@ -423,12 +427,13 @@ def test_a_scheduler_that_is_gone_ends_a_fit_soon(data, monkeypatch):
         return reduce(self, *arguments)
 
     monkeypatch.setattr(module.Partitions, "reduce", closing)
-    with pytest.raises((OSError, CancelledError)) as caught:
+    with client.as_current(), pytest.raises((OSError, CancelledError)) as caught:
         UncertainSVC(tol=1e-9).fit(dX, dy)
     assert time.perf_counter() - gone[0] < 8
     assert caught.value.__context__ is None
-    client.close(timeout=0.1)
-    cluster.close(timeout=0.1)
+    for each in (client, cluster):
+        with suppress(TimeoutError):  # both would wait for the scheduler
+            each.close(timeout=0.5)
 
 
 INTERRUPTED = """
