@@ -123,6 +123,12 @@ def held_by(columns: Sequence[str], otherwise: str) -> str:
     return otherwise
 
 
+def of_measurements(errors: Mapping[str, ErrorColumn]) -> list[str]:
+    """Return the error columns whose names say that values were measured: all but spreads."""
+    names = [name for error in errors.values() for name in error.names]
+    return [n for n in names if held_by((n.partition(" [")[0],), "") not in (STD, VARIANCE)]
+
+
 def pairs_in_words(errors: Mapping[str, ErrorColumn]) -> str:
     """Return every error column with its feature, for a message."""
     return ", ".join(f"{' and '.join(map(repr, e.names))} of {f!r}" for f, e in errors.items())

@@ -400,7 +400,8 @@ class Gaussians(arrays.Frozen):
     def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise TypeError(
             "Gaussians are not one array, and their means alone would lose the covariances; use "
-            ".mean where only the means are wanted, UncertainStandardScaler or "
+            ".mean where only the means are wanted, EmpiricalBayes(output='mean') before an "
+            "estimator of arrays, UncertainStandardScaler or "
             "Propagate(transformer) where both are to be transformed, and .mean with X_std or "
             "X_cov as routed metadata in tools of scikit-learn that make arrays of X. Beside "
             "sparse columns, ColumnTransformer needs sparse_threshold=0 and FeatureUnion encoders "

@@ -130,13 +130,45 @@ def test_values_are_converted_to_the_unit_of_training(tmp_path, capsys):
     assert "the values are in s, the model was trained in km" in err
 
 
+@pytest.mark.parametrize(
+    ("error", "meaning", "written"),
+    [
+        ("e_x", "measurement", "x_err"),
+        ("x_ivar", "measurement", "x_err"),
+        ("x_std", "distribution", "x_std"),
+        ("x_var", "distribution", "x_std"),
+    ],
+)
+def test_what_errors_mean_outlives_a_conversion(tmp_path, capsys, error, meaning, written):
+    path, out = write(tmp_path, ["x", error, "z", "kind"]), tmp_path / "out.csv"
+    assert run(capsys, "convert", path, out, "--label", "kind")[0] == 0
+    assert out.read_text().splitlines()[0] == f"x,{written},z,kind"
+    for table in (path, out):
+        assert trained(capsys, table, "--label", "kind")[0]["errors"].startswith(meaning)
+
+
+def test_an_error_column_of_another_name_than_in_training_is_told(tmp_path, capsys):
+    _, _, model = trained(capsys, write(tmp_path, ["x", "x_err", "z", "kind"]), "--label", "kind")
+    other = write(tmp_path, ["x", "x_std", "z", "kind"], name="other.csv")
+    _, _, err = run(capsys, "predict", model, other)
+    assert "if 'x_std' holds them, use it by --error x=x_std" in err
+
+
+def test_no_conversion_estimates_missing_values(tmp_path, capsys):
+    path = write(tmp_path, ["x", "x_err", "z", "kind"])
+    options = ("--label", "kind", "--missing", "impute")
+    status, _, err = run(capsys, "convert", path, tmp_path / "out.csv", *options)
+    assert status == 2
+    assert "convert estimates nothing" in err
+
+
 def test_units_in_brackets_outlive_a_conversion(tmp_path, capsys):
     path = write(tmp_path, ["x [mJy]", "x_err [mJy]", "z", "kind"])
     out = tmp_path / "t.ecsv"
     assert run(capsys, "convert", path, out, "--label", "kind")[0] == 0
     table = Table.read(out)
-    assert table.colnames == ["x", "x_std", "z", "kind"]
-    assert str(table["x_std"].unit) == "mJy"
+    assert table.colnames == ["x", "x_err", "z", "kind"]
+    assert str(table["x_err"].unit) == "mJy"
     twice = write(tmp_path, ["x [mJy]", "x [Jy]", "z", "kind"], name="twice.csv")
     status, _, err = run(capsys, "convert", twice, out, "--label", "kind")
     assert status == 1

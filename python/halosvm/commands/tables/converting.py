@@ -21,6 +21,11 @@ def convert(arguments: argparse.Namespace) -> None:
     outputs = [name for name in (arguments.output, *documents) if name is not None]
     if form != "svm-gsu" and len(outputs) > 1:
         raise CommandError(f"--to-labels and --to-covariances are of svm-gsu, not of {form}")
+    if arguments.missing == "impute":
+        raise CommandError(
+            "--missing impute is of use where a model is trained or asked; convert estimates "
+            "nothing"
+        )
     refuse_one_file_for_both(arguments)
     for name in outputs:
         require_table(name, form)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
-from halosvm.checks.error_names import STD, VARIANCE, held_by
+from halosvm.checks.error_names import of_measurements
 from halosvm.commands.choices import CommandError
 from halosvm.commands.tables.groups import groups_of
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
@@ -154,8 +154,7 @@ def _meaning(table: Table, arguments: argparse.Namespace) -> tuple[str, str]:
     if arguments.components != 1 or arguments.missing == "impute":
         return "measurement", ""
     names = [name for error in table.errors.values() for name in error.names]
-    spreads = (STD, VARIANCE)
-    measured = [n for n in names if held_by((n.partition(" [")[0],), "") not in spreads]
+    measured = of_measurements(table.errors)
     told = f", by names such as {(measured or names)[0]!r}" if names else ""
     return ("measurement" if measured else "distribution"), told
 

@@ -203,18 +203,20 @@ def complete_rows(
     absent = np.argwhere(missing[:, n_features:])
     if len(absent):
         row, j = (int(index) for index in absent[0])
-        raise _missing(columns, numbers[n_features + j], row)
+        raise _missing(columns, numbers[n_features + j], row, of_target=True)
     told = f"{counted(int(missing.sum()), 'missing value')} estimated from the others of their rows"
     return np.arange(len(values)), [told] if missing.any() else []
 
 
-def _missing(columns: Columns, column: str, row: int) -> TableError:
+def _missing(columns: Columns, column: str, row: int, *, of_target: bool = False) -> TableError:
     cell = columns.cells(column)[row]
-    return TableError(
-        f"{_place(columns, row)}, column {column!r}: missing value "
-        f"{repr(cell) if cell else '(an empty cell)'}; --missing drop leaves out such rows, "
-        "--missing impute estimates values"
-    )
+    why = f"missing value {repr(cell) if cell else '(an empty cell)'}"
+    if of_target and not is_missing_label(cell):
+        why = f"no error beside the value {cell}"
+    remedy = "--missing drop leaves out such rows"
+    if not of_target:
+        remedy += ", --missing impute estimates values"
+    return TableError(f"{_place(columns, row)}, column {column!r}: {why}; {remedy}")
 
 
 def _refuse(

@@ -161,6 +161,7 @@ def _otherwise(
         yield (
             f"{listing(without, 5)} had errors when the model was trained, in "
             f"{listing([rules.known[name].names[0] for name in without], 5)}, and none here"
+            f"{_named_otherwise(without, free)}"
         )
     for name in numbers:
         if name in errors or name in rules.known:
@@ -173,6 +174,17 @@ def _otherwise(
                     f"{name!r}; use it by --error {as_option(columns[0], f'{name}=')}"
                 )
                 return
+
+
+def _named_otherwise(without: Sequence[str], free: set[str]) -> str:
+    """Return how to use the error column of the first feature that has one of another name."""
+    for name in without:
+        for pattern in PATTERNS:
+            columns = pattern.columns_beside(name, free) if name else ()
+            if columns and name not in columns:
+                use = as_option(columns[0], f"{name}=")
+                return f" by these names; if {columns[0]!r} holds them, use it by --error {use}"
+    return ""
 
 
 def _find_errors(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halosvm.checks.error_names import of_measurements
 from halosvm.files.atomic import require_writable, write_bytes
 from halosvm.files.tables.cells import name_and_unit, with_unit
 from halosvm.files.tables.documents import MEANS_ALONE, DocumentFiles, documents_text
@@ -136,18 +137,20 @@ def _columns(table: Table, label: str) -> dict[str, npt.NDArray[Any]]:
             )
         std = _standard_deviations(table.covariances)
     columns: dict[str, npt.NDArray[Any]] = dict(table.kept)
+    # Names tell measurements from distributions, here as in the table.
+    word = "err" if of_measurements(table.errors) else "std"
     for j, name in enumerate(table.features):
         column, unit = name_and_unit(name, ())
         columns[name] = mean[:, j]
         if std is not None and (
             table.covariances is not None or {name, column} & set(table.errors)
         ):
-            columns[f"{column}_std" + (f" [{unit}]" if unit else "")] = std[:, j]
+            columns[f"{column}_{word}" + (f" [{unit}]" if unit else "")] = std[:, j]
     if table.values is not None:
         column, unit = name_and_unit(label, ())[0], table.target_unit
         columns[with_unit(column, unit)] = table.values
         if table.values_std is not None:
-            columns[with_unit(f"{column}_std", unit)] = table.values_std
+            columns[with_unit(f"{column}_{word}", unit)] = table.values_std
     elif table.labels:
         columns[label] = parse_labels(table.labels)
     return columns
