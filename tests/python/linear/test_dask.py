@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from distributed.core import Status
 
 import halosvm
 from halosvm import Gaussians, chunks
@@ -434,6 +435,7 @@ def test_a_scheduler_that_is_gone_ends_a_fit_soon(data, monkeypatch):
     for each in (client, cluster):
         with suppress(TimeoutError):  # both would wait for the scheduler
             each.close(timeout=0.5)
+    cluster.status = Status.closed  # as much as it can be; else it complains when it is collected
 
 
 INTERRUPTED = """
