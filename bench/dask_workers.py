@@ -56,7 +56,7 @@ def evaluations(n: int, d: int, partitions: int) -> tuple[float, float]:
 
 def with_workers(count: int) -> LocalCluster:
     return LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=count, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     )
 
 

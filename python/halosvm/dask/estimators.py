@@ -207,7 +207,7 @@ class UncertainSVC(_Lazy, halosvm.linear.svc.UncertainSVC):
     >>> import numpy as np
     >>> from distributed import Client
     >>> from halosvm.dask import UncertainSVC
-    >>> client = Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, dashboard_address="127.0.0.1:0")
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 2, 1000)
     >>> X = da.from_array(rng.normal(size=(1000, 3)) + 3 * labels[:, None], chunks=(250, 3))

@@ -36,7 +36,7 @@ N, D = 300, 4
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         yield client
 
@@ -379,7 +379,7 @@ def test_an_asynchronous_client_is_refused_in_its_event_loop(data):
     local = UncertainSVC().fit(data[0], data[2])
 
     async def refused():
-        options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+        options = {"processes": False, "n_workers": 1, "dashboard_address": "127.0.0.1:0"}
         async with Client(asynchronous=True, **options):
             for call in (UncertainSVC().fit, local.score):
                 with pytest.raises(ValueError, match=r"asynchronous=True.*by asyncio\.to_thread"):
@@ -394,7 +394,7 @@ def test_a_cluster_without_workers_is_told_of_and_given_up(data, monkeypatch):
     monkeypatch.setattr(module, "_LOOK", 0.05)
     monkeypatch.setattr(module, "_SILENCE", 0.2)
     dX, dy = cut((data[0], data[2]), [120])
-    options = {"processes": False, "n_workers": 0, "dashboard_address": None}
+    options = {"processes": False, "n_workers": 0, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         clf = UncertainSVC()
         begin = time.perf_counter()
@@ -415,7 +415,7 @@ def test_a_cluster_without_workers_is_told_of_and_given_up(data, monkeypatch):
 
 def test_a_scheduler_that_is_gone_ends_a_fit_soon(data, monkeypatch):
     dX, dy = cut((data[0], data[2]), [120])
-    options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+    options = {"processes": False, "n_workers": 1, "dashboard_address": "127.0.0.1:0"}
     cluster = LocalCluster(**options)
     client = Client(cluster, timeout="20 s")  # for which a new connection is tried
     reduce, evaluations, gone = module.Partitions.reduce, [], []
@@ -446,7 +446,7 @@ from distributed import Client
 from halosvm.dask import UncertainSVC
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0")
 X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 2
 np.begun = threading.Event()  # where a function that was pickled finds it
 
