@@ -45,8 +45,7 @@ class Factors {
                             double* scratch) const = 0;
 
   /// sum += sum_i F_i diag(t_i) F_i' over consecutive rows; t: the vectors of these rows, sum: n_features x n_features,
-  /// of which at least the lower triangle is right,
-  /// and both where w'S w \ref cancels.
+  /// of which at least the lower triangle is right.
   virtual void add_squares(const Rows& rows, const ConstVectorRef& t, MatrixRef sum, double* scratch) const = 0;
 };
 

@@ -12,13 +12,13 @@ namespace halosvm {
 /// s = |R'w|_q / unit, of targets in the caller's numbers and a regulariser of w / unit.
 struct TargetScale {
   double margin = 0.0;  ///< to add to each offset, where the sum of both would be rounded
-  double unit = 1.0;
+  double unit = 1.0;    ///< what the problem takes for 1
 };
 
 /// Values of J, and how far each may be from the true one.
 struct ExactValues {
-  Vector value;
-  Vector error;
+  Vector value;  ///< J, one for each intercept
+  Vector error;  ///< how far each may be from the true one
 };
 
 /// J at w and each b with about twice the digits of doubles in w'x + b, and in w'S w where that cancels, rounded once:
