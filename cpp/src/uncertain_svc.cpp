@@ -33,6 +33,7 @@ struct Table {
 /// The place of each label among the classes.
 std::vector<std::int16_t> codes_of(const Labels& labels, const std::vector<std::int64_t>& classes) {
   std::vector<std::int16_t> codes;
+  codes.reserve(labels.values.size());
   for (const std::int64_t label : labels.values) {
     codes.push_back(
         static_cast<std::int16_t>(std::lower_bound(classes.begin(), classes.end(), label) - classes.begin()));
@@ -144,7 +145,7 @@ LinearClassifier LinearClassifier::load(const std::string& path) {
   out.loss = saved.loss;
   for (const ClassLabel& label : saved.classes) {
     const auto* whole = std::get_if<std::int64_t>(&label);
-    check::require(whole != nullptr, "path", "is of a model whose classes are no integers: " + path);
+    if (whole == nullptr) check::fail("path", "is of a model whose classes are no integers: " + path);
     out.classes.push_back(*whole);
   }
   check::require(!out.classes.empty(), "path", "is of a model without classes: " + path);

@@ -5,11 +5,13 @@
 #include "halosvm/core/check.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace halosvm {
 
 Gaussians::Gaussians(std::shared_ptr<const Means> means, std::shared_ptr<const Covariances> covariances)
-    : means_(check::given(means, "means")), covariances_(check::given(covariances, "covariances")) {
+    : means_(check::given(std::move(means), "means")),
+      covariances_(check::given(std::move(covariances), "covariances")) {
   check::same_size("covariances", covariances_->n_samples(), "means", n_samples(), "rows");
   check::same_size("covariances", covariances_->n_features(), "means", n_features(), "columns");
 }

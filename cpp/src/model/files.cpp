@@ -37,6 +37,7 @@ void require(bool done) {
 }
 
 struct Close {
+  // NOLINTNEXTLINE(cert-err33-c,cppcoreguidelines-owning-memory): what matters was flushed and checked before
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, Close>;
@@ -67,6 +68,7 @@ File create(const fs::path& path, unsigned mode) {
   require(descriptor >= 0);
   File file(_fdopen(descriptor, "wb"));
 #else
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg): there is no other open
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   require(descriptor >= 0);
   File file(::fdopen(descriptor, "wb"));
@@ -137,6 +139,7 @@ void replace(const fs::path& target, const std::string& text) {
   clear(folder, begin);
   const fs::path beside = folder / (begin + random_name());
   const bool replaces = fs::exists(target);
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): perms are flags
   const fs::perms mode = replaces ? fs::status(target).permissions() & fs::perms::all : fs::perms(0666);
   File file = create(beside, static_cast<unsigned>(mode));  // never more, not even while it is written
   try {

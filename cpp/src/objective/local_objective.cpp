@@ -369,7 +369,7 @@ LocalObjective LocalObjective::on(Gaussians data) const {
 
 LocalObjective LocalObjective::with_loss(std::shared_ptr<const Loss> loss) const {
   LocalObjective other = *this;
-  other.loss_ = check::given(loss, "loss");
+  other.loss_ = check::given(std::move(loss), "loss");
   return other;
 }
 

@@ -37,7 +37,7 @@ void not_negative(const std::string& argument, double value);
 
 /// The pointer, shared or not. Throws if it is null.
 template <class Pointer>
-const Pointer& given(const Pointer& pointer, const std::string& argument) {
+Pointer given(Pointer pointer, const std::string& argument) {
   if (pointer == nullptr) fail(argument, "must not be null");
   return pointer;
 }

@@ -30,7 +30,7 @@ struct Moments {
 };
 
 /// The moments of component k, whose mass must not be 0; not of full covariances.
-Moments moments_of(const Population& population, const Statistics& sums, Index k);
+Moments moments_of(const Population& old, const Statistics& sums, Index k);
 
 /// The population of the largest expected likelihood.
 Population maximise(const Population& population, const Statistics& sums, double total_weight, const Prior& prior);
