@@ -60,18 +60,18 @@ if TYPE_CHECKING:
     from halosvm.linear.svc import UncertainSVC as UncertainSVC
     from halosvm.linear.svr import UncertainSVR as UncertainSVR
     from halosvm.linear.total import TotalSVC as TotalSVC
-    from halosvm.maps.empirical_bayes import EmpiricalBayes as EmpiricalBayes
     from halosvm.maps.fourier import UncertainFourierFeatures as UncertainFourierFeatures
     from halosvm.maps.nystroem import UncertainNystroem as UncertainNystroem
     from halosvm.maps.propagate import Propagate as Propagate
     from halosvm.maps.standard_scaler import UncertainStandardScaler as UncertainStandardScaler
+    from halosvm.population.empirical_bayes import EmpiricalBayes as EmpiricalBayes
 
 __version__ = "0.1.0"
 
 # The same again for the interpreter: in which module each public name stands.
 _PLACES = {
     "Covariances": "gaussians.covariances",
-    "EmpiricalBayes": "maps.empirical_bayes",
+    "EmpiricalBayes": "population.empirical_bayes",
     "ErrorsLeftOutWarning": "core.user_warning",
     "GaussianMixtures": "gaussians.mixtures",
     "Gaussians": "gaussians.gaussians",

@@ -37,7 +37,7 @@ COMPUTING = (
     "linear/libsvm",
     "linear/sparse",
     "loss/loss",
-    "maps/empirical_bayes_core",
+    "population/empirical_bayes_core",
     "maps/fourier_features",
     "maps/nystroem",
     "objective/objective",

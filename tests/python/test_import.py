@@ -93,6 +93,7 @@ def test_linear_machine_imports_no_other_machine_and_nothing_that_draws_or_reads
         "halosvm.display",
         "halosvm.kernel",
         "halosvm.maps",
+        "halosvm.population",
         "halosvm.reference",
         "halosvm.uncertainty",
     )

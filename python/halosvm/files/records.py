@@ -20,7 +20,7 @@ from halosvm.checks.units import text
 from halosvm.files import json_values as values
 from halosvm.files.parts import Part, Sizes
 from halosvm.linear.safe_svc import SafeSVC
-from halosvm.maps import EmpiricalBayes
+from halosvm.population import EmpiricalBayes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

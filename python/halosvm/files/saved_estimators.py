@@ -45,13 +45,13 @@ from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
 from halosvm.linear.total import TotalSVC
 from halosvm.maps import (
-    EmpiricalBayes,
     Propagate,
     UncertainFourierFeatures,
     UncertainNystroem,
     UncertainStandardScaler,
 )
 from halosvm.maps.known_maps import affine, known_map
+from halosvm.population import EmpiricalBayes
 
 if TYPE_CHECKING:
     from halosvm.files.json_tree import Node

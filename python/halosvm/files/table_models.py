@@ -20,7 +20,8 @@ from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
 from halosvm.linear.total import TotalSVC
-from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
+from halosvm.maps import UncertainStandardScaler
+from halosvm.population import EmpiricalBayes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

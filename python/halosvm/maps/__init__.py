@@ -1,20 +1,17 @@
 """Maps: Gaussians in, Gaussians out, before a classifier sees them.
 
-EmpiricalBayes             measurements -> what is known of the true values behind them
 UncertainStandardScaler    features of any size -> features of spread 1
 Propagate                  what a transformer of scikit-learn makes of them
 UncertainFourierFeatures   examples -> random features of the RBF kernel
 UncertainNystroem          examples -> features of the RBF kernel from landmarks
 """
 
-from .empirical_bayes import EmpiricalBayes
 from .fourier import UncertainFourierFeatures
 from .nystroem import UncertainNystroem
 from .propagate import Propagate
 from .standard_scaler import UncertainStandardScaler
 
 __all__ = [
-    "EmpiricalBayes",
     "Propagate",
     "UncertainFourierFeatures",
     "UncertainNystroem",

@@ -16,13 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
 from halosvm.checks.estimator import GaussianEstimator
+from halosvm.checks.gaussians_out import GaussiansOut, has_errors
 from halosvm.checks.parameters import require_choice, require_count, require_number, thread_count
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 from halosvm.kernel.expected_kernel import median_gamma, resolve_gamma
-
-from .gaussians_out import GaussiansOut, has_errors
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray

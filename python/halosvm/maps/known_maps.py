@@ -36,8 +36,8 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from halosvm.gaussians.linear_maps import read_alone
+from halosvm.population import EmpiricalBayes
 
-from .empirical_bayes import EmpiricalBayes
 from .feature_map import FeatureMap
 from .standard_scaler import UncertainStandardScaler
 

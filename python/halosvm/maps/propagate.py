@@ -16,13 +16,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianEstimator, require_index_of
+from halosvm.checks.gaussians_out import (
+    GaussiansOut,
+    has_errors,
+    refuse_mixtures,
+    require_representable,
+)
 from halosvm.checks.parameters import require_count
 from halosvm.gaussians.centring import column_spreads
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 
 from .approximations import Problem, by_draws, by_points, by_slopes
-from .gaussians_out import GaussiansOut, has_errors, refuse_mixtures, require_representable
 from .known_maps import KnownMap, affine, known_map
 
 if TYPE_CHECKING:

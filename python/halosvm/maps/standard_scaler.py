@@ -14,18 +14,17 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianEstimator, read_example_weights
-from halosvm.core.user_warning import warn_user
-from halosvm.gaussians.centring import centred, column_spreads
-from halosvm.gaussians.gaussians import Gaussians, as_gaussians
-
-from .gaussians_out import (
+from halosvm.checks.gaussians_out import (
     GaussiansOut,
     has_errors,
     in_type_of,
     refuse_mixtures,
     require_representable,
 )
-from .measurements import paule_mandel
+from halosvm.core.user_warning import warn_user
+from halosvm.gaussians.centring import centred, column_spreads
+from halosvm.gaussians.gaussians import Gaussians, as_gaussians
+from halosvm.population.measurements import paule_mandel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm import reference
-from halosvm.maps import EmpiricalBayes
+from halosvm.population import EmpiricalBayes
 
 from . import settings as table
 from .report import Section

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halosvm.maps import EmpiricalBayes
+from halosvm.population import EmpiricalBayes
 
 from . import measurements, probabilities
 from .fits import METHODS

@@ -14,7 +14,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.svc import UncertainSVC
-from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
+from halosvm.maps import UncertainStandardScaler
+from halosvm.population import EmpiricalBayes
 
 from .cells import N_UNCERTAIN, load_cells
 from .fits import Record, Setup, Situation, choose_and_fit

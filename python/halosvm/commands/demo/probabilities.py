@@ -15,7 +15,7 @@ from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassif
 from halosvm.display.reliability import ReliabilityDisplay
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.linear.svc import UncertainSVC
-from halosvm.maps import EmpiricalBayes
+from halosvm.population import EmpiricalBayes
 
 from . import measurements
 from .fits import Setup, fit_quietly

@@ -17,7 +17,8 @@ from halosvm.commands.choices import (
     REGRESSORS,
     CommandError,
 )
-from halosvm.maps import EmpiricalBayes, UncertainStandardScaler
+from halosvm.maps import UncertainStandardScaler
+from halosvm.population import EmpiricalBayes
 
 if TYPE_CHECKING:
     import argparse

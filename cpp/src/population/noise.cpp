@@ -1,6 +1,6 @@
 // The errors of measurements: every covariance kind enters here, variances and matrices of single rows leave.
 
-#include "maps/empirical_bayes/noise.hpp"
+#include "population/noise.hpp"
 
 #include "halosvm/gaussians/covariances/diagonal.hpp"
 #include "halosvm/gaussians/covariances/full.hpp"
@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 Noise::Noise(const Covariances& covariances) : covariances_(covariances) {
   if (dynamic_cast<const ZeroCovariances*>(&covariances) != nullptr) {
@@ -86,4 +86,4 @@ void Noise::signature(Index row, const unsigned char* there, std::vector<double>
   }
 }
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -1,6 +1,6 @@
 // The M step: sums of posterior moments enter, the population of the largest expected likelihood leaves.
 
-#include "maps/empirical_bayes/maximisation.hpp"
+#include "population/maximisation.hpp"
 
 #include "linalg/multiply.hpp"
 #include "linalg/pivoted_cholesky.hpp"
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 namespace {
 
 using linalg::product;
@@ -162,4 +162,4 @@ double log_prior(const Population& population, const Prior& prior) {
   return std::isfinite(sum) ? -0.5 * sum : -infinity;
 }
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

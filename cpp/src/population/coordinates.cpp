@@ -1,13 +1,13 @@
 // Coordinates of a population: a population and its sums enter, a point and the slope of the objective leave, and back.
 
-#include "maps/empirical_bayes/coordinates.hpp"
+#include "population/coordinates.hpp"
 
 #include "linalg/multiply.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 namespace {
 
 constexpr double smallest = 1e-60;  // part of the unit of a variance that counts as one
@@ -188,4 +188,4 @@ Population population_at(const Vector& coordinates, const Population& like, cons
   return out;
 }
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

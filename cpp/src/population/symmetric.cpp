@@ -1,10 +1,10 @@
 // Cholesky's factor of small matrices, row by row, so that every inner loop runs over contiguous numbers.
 
-#include "maps/empirical_bayes/symmetric.hpp"
+#include "population/symmetric.hpp"
 
 #include <cmath>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 bool cholesky(MatrixRef A) {
   const Index n = A.rows();
@@ -54,4 +54,4 @@ void solve(const ConstMatrixRef& L, MatrixRef B) {
   }
 }
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -1,10 +1,10 @@
 /// \file
-/// The M step and the prior. Private to the maps.
+/// The M step and the prior. Private to populations.
 #pragma once
 
-#include "maps/empirical_bayes/expectation.hpp"
+#include "population/expectation.hpp"
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 /// A component of less than this part of all weight has died: the objective hardly depends on it, and an extrapolation
 /// could carry it anywhere. It keeps its place with the weight 0 and the shape of the largest.
@@ -40,4 +40,4 @@ Population maximise(const Population& population, const Statistics& sums, double
 /// loss.
 double log_prior(const Population& population, const Prior& prior);
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -1,10 +1,10 @@
 /// \file
-/// Small symmetric positive definite matrices: Cholesky's factor and its inverse, in place. Private to the maps.
+/// Small symmetric positive definite matrices: Cholesky's factor and its inverse, in place. Private to populations.
 #pragma once
 
 #include "halosvm/core/types.hpp"
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 /// Pivots below this part of the diagonal, times the order, are rounding: the matrix is singular.
 inline constexpr double singular_pivot = 2.3e-16;
@@ -23,4 +23,4 @@ double log_determinant(const ConstMatrixRef& L);
 /// B := (L L')^-1 B.
 void solve(const ConstMatrixRef& L, MatrixRef B);
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -1,11 +1,11 @@
 /// \file
-/// The posterior of a block of rows with diagonal errors under one component L L' + diag(psi). Private to the maps.
+/// The posterior of a block of rows with diagonal errors under one component L L' + diag(psi). Private to populations.
 #pragma once
 
-#include "maps/empirical_bayes/measurements.hpp"
-#include "maps/empirical_bayes/symmetric.hpp"
+#include "population/measurements.hpp"
+#include "population/symmetric.hpp"
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 /// One component, and the products L_ja L_jb, a >= b, that every row weighs anew.
 struct LatentComponent {
@@ -59,4 +59,4 @@ class LatentBlock {
   Vector scratch_;
 };
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 class Noise {
  public:
@@ -44,4 +44,4 @@ class Noise {
   const ArrayView* matrices_ = nullptr;   ///< of full errors
 };
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -1,6 +1,6 @@
 // Measurements: an array with errors and weights enters, rows sorted into cells of one factorisation leave.
 
-#include "maps/empirical_bayes/measurements.hpp"
+#include "population/measurements.hpp"
 
 #include "halosvm/core/check.hpp"
 
@@ -30,7 +30,7 @@ class Key {
 
   void read(Index row) {
     const Index d = data_.n_features();
-    maps::mark_present(data_.data.means().block({row, 1}, scratch_.data()).data(), d, there_.data());
+    population::mark_present(data_.data.means().block({row, 1}, scratch_.data()).data(), d, there_.data());
     data_.noise.signature(row, there_.data(), errors_, scratch_.data());
   }
 

@@ -1,7 +1,7 @@
 // E step for errors that differ from row to row: eight rows side by side, each with its own T = V + S, so that small
 // matrices are factorised by vector code. A missing value takes a row and a column of the identity and the residual 0.
 
-#include "maps/empirical_bayes/expectation.hpp"
+#include "population/expectation.hpp"
 
 #include "halosvm/core/normal.hpp"
 
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 namespace {
 
 using kernels::lanes;
@@ -314,4 +314,4 @@ void expect_lanes(const Population& population, const Measurements::Prepared& da
   });
 }
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

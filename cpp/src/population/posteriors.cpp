@@ -1,8 +1,8 @@
 // Posteriors: a population and measurements enter, what is known of each true value leaves, in the smallest exact kind.
 
 #include "halosvm/core/check.hpp"
-#include "maps/empirical_bayes/expectation.hpp"
-#include "maps/empirical_bayes/latent.hpp"
+#include "population/expectation.hpp"
+#include "population/latent.hpp"
 
 #include "linalg/multiply.hpp"
 #include "linalg/pivoted_cholesky.hpp"
@@ -13,8 +13,8 @@
 namespace halosvm {
 namespace {
 
-using maps::LatentBlock;
-using maps::LatentComponent;
+using population::LatentBlock;
+using population::LatentComponent;
 
 constexpr Index rows_of_task = 64;
 
@@ -124,7 +124,7 @@ class LatentWriter {
     for (Index a = 0; a < h_; ++a) {
       for (Index b = 0; b <= a; ++b, ++at) C(a, b) = block.spreads(i, at);
     }
-    maps::cholesky(C);
+    population::cholesky(C);
     linalg::multiply(components_[static_cast<std::size_t>(k)].factors, C, out);
     out.array().colwise() *= root * block.open.row(i).transpose().array();
   }
@@ -235,8 +235,8 @@ class FactorisedWriter {
     for (Index j = 0; j < p; ++j) cell.cross.col(j) = V.col(present(j));
     root_.resize(p, p);
     for (Index i = 0; i < p; ++i) root_.row(i) = cell.cross.row(present(i)) + S_.row(i);
-    maps::cholesky(root_);
-    maps::invert_lower(root_);
+    population::cholesky(root_);
+    population::invert_lower(root_);
     cell.precision.resize(p, p);
     multiply_small(root_.transpose(), root_, cell.precision);
     if (pass_.target.matrices == nullptr) return;
@@ -309,7 +309,7 @@ Posteriors::Posteriors(const Population& population, const Gaussians& X, bool jo
     kind_ = Kind::zero;
     return;
   }
-  if (!maps::is_latent(population, data)) return;
+  if (!population::is_latent(population, data)) return;
   rank_ = joined_ && k > 1 ? k * (h + 1) : h;
   kind_ = rank_ == 0 ? Kind::diagonal : Kind::low_rank;
   if (rank_ >= population.n_features()) kind_ = Kind::full;
@@ -323,12 +323,12 @@ void Posteriors::write(const PosteriorTarget& target) const {
     memory.resize(static_cast<std::size_t>(data.data.n_samples() * population_.n_components()));
     responsibilities = memory.data();
   }
-  maps::Expectation result;
-  maps::Request request;
+  population::Expectation result;
+  population::Request request;
   request.responsibilities = responsibilities;
-  maps::expect(population_, data, request, result, execution_);
+  population::expect(population_, data, request, result, execution_);
   if (result.failure.any()) result.failure.raise();
-  if (maps::is_latent(population_, data)) {
+  if (population::is_latent(population_, data)) {
     write_latent(target, responsibilities);
   } else {
     write_factorised(target, responsibilities);

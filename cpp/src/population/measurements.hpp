@@ -1,10 +1,10 @@
 /// \file
 /// Measurements made ready for many passes: rows that count, their weights, and cells of rows that share one
-/// factorisation. Private to the maps.
+/// factorisation. Private to populations.
 #pragma once
 
-#include "halosvm/maps/empirical_bayes.hpp"
-#include "maps/empirical_bayes/noise.hpp"
+#include "halosvm/population/empirical_bayes.hpp"
+#include "population/noise.hpp"
 
 #include <vector>
 
@@ -23,7 +23,7 @@ struct Measurements::Prepared {
   }
 
   Gaussians data;
-  maps::Noise noise;
+  population::Noise noise;
   std::vector<Index> rows;      ///< those of a weight above 0; rows of one cell stand together if cells are shared
   std::vector<double> weights;  ///< of these rows
   double total_weight = 0.0;
@@ -43,12 +43,12 @@ struct Measurements::Prepared {
   void find_cells(const Execution& execution);
 };
 
-namespace maps {
+namespace population {
 
 /// there(j) = 1 where x(j) is a number.
 inline void mark_present(const double* x, Index d, unsigned char* there) {
   for (Index j = 0; j < d; ++j) there[j] = static_cast<unsigned char>(x[j] == x[j]);
 }
 
-}  // namespace maps
+}  // namespace population
 }  // namespace halosvm

@@ -1,5 +1,5 @@
 // Populations behind measurements: closed forms in one dimension, engines that agree, a likelihood that grows.
-#include "halosvm/maps/empirical_bayes.hpp"
+#include "halosvm/population/empirical_bayes.hpp"
 
 #include "halosvm/gaussians/covariances/diagonal.hpp"
 #include "halosvm/gaussians/covariances/full.hpp"

@@ -1,7 +1,7 @@
 // E step for rows that share errors and missing values: one factorisation for each cell, and products of matrices for
 // its rows; with one component the mean and the scatter of the cell say all.
 
-#include "maps/empirical_bayes/expectation.hpp"
+#include "population/expectation.hpp"
 
 #include "halosvm/core/normal.hpp"
 #include "linalg/multiply.hpp"
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 namespace {
 
 constexpr Index block_rows = 128;
@@ -194,4 +194,4 @@ void expect_cells(const Population& population, const Measurements::Prepared& da
   });
 }
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -1,6 +1,6 @@
 // The E step: chooses the engine, and adds up what its parts of the data give, in the order of the rows.
 
-#include "maps/empirical_bayes/expectation.hpp"
+#include "population/expectation.hpp"
 
 #include "halosvm/core/check.hpp"
 
@@ -43,7 +43,7 @@ void Statistics::add(const Statistics& other) {
   square += other.square;
 }
 
-namespace maps {
+namespace population {
 
 void Failure::raise() const {
   if (component < 0) {
@@ -124,5 +124,5 @@ void expect(const Population& population, const Measurements::Prepared& data, co
   }
 }
 
-}  // namespace maps
+}  // namespace population
 }  // namespace halosvm

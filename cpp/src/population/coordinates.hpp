@@ -1,10 +1,10 @@
 /// \file
-/// The coordinates in which populations are extrapolated, and the slope of the objective there. Private to the maps.
+/// The coordinates in which populations are extrapolated, and the slope of the objective there. Private to populations.
 #pragma once
 
-#include "maps/empirical_bayes/maximisation.hpp"
+#include "population/maximisation.hpp"
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 /// Of the components that live: logarithms of weights, means, Cholesky's factors, or standard deviations and
 /// factors, in units of \p scale. Where a variance goes to 0, the objective is a parabola in these.
@@ -22,4 +22,4 @@ Slope slope(const Population& population, const Statistics& sums, const Prior& p
 /// The population at some coordinates; \p like gives its shape and its dead components.
 Population population_at(const Vector& coordinates, const Population& like, const Vector& scale);
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
 from halosvm.checks.estimator import read_example_weights
+from halosvm.checks.gaussians_out import GaussiansOut, has_errors
 from halosvm.checks.parameters import require_count, require_number, thread_count
 from halosvm.core.user_warning import warn_user
 from halosvm.gaussians.covariances import Covariances
@@ -21,7 +22,6 @@ from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .fitting import Fitter, warn_of_columns
-from .gaussians_out import GaussiansOut, has_errors
 from .population_model import PopulationModel
 from .populations import form_of
 

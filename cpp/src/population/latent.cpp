@@ -1,18 +1,18 @@
 // E step for diagonal errors and V = L L' + diag(psi), also without factors: every value is a straight line in h
 // factors plus noise of its own, so that T = V + S is never formed. A value that is missing has the error infinity.
 
-#include "maps/empirical_bayes/expectation.hpp"
+#include "population/expectation.hpp"
 
 #include "halosvm/core/normal.hpp"
 
 #include "kernel/lanes.hpp"
 #include "linalg/multiply.hpp"
-#include "maps/empirical_bayes/latent.hpp"
+#include "population/latent.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace halosvm::maps {
+namespace halosvm::population {
 
 LatentBlock::LatentBlock(Index d, Index h) : d_(d), h_(h), triangle_(h * (h + 1) / 2), matrix_(h, h), row_(h) {}
 
@@ -239,4 +239,4 @@ void expect_latent(const Population& population, const Measurements::Prepared& d
   });
 }
 
-}  // namespace halosvm::maps
+}  // namespace halosvm::population

@@ -1,10 +1,10 @@
 /// \file
 /// The E step: a population and measurements enter, the sums that the M step needs leave. One engine for each way that
-/// examples can share work. Private to the maps.
+/// examples can share work. Private to populations.
 #pragma once
 
-#include "maps/empirical_bayes/measurements.hpp"
-#include "maps/empirical_bayes/symmetric.hpp"
+#include "population/measurements.hpp"
+#include "population/symmetric.hpp"
 
 #include <vector>
 
@@ -30,7 +30,7 @@ struct Statistics {
   void add(const Statistics& other);
 };
 
-namespace maps {
+namespace population {
 
 /// What an E step is to deliver besides the sum of the logarithms.
 struct Request {
@@ -83,5 +83,5 @@ Vector log_weights(const Population& population);
 bool weigh(const Measurements::Prepared& data, const Request& request, const Rows& places, MatrixRef joint,
            Expectation& out);
 
-}  // namespace maps
+}  // namespace population
 }  // namespace halosvm

@@ -1,10 +1,10 @@
 // Fit of a population: start and measurements enter; E and M steps, extrapolated, lead to the most likely population.
 
-#include "halosvm/maps/empirical_bayes.hpp"
+#include "halosvm/population/empirical_bayes.hpp"
 
 #include "halosvm/core/check.hpp"
 #include "linalg/multiply.hpp"
-#include "maps/empirical_bayes/coordinates.hpp"
+#include "population/coordinates.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 namespace halosvm {
 namespace {
 
-using maps::Expectation;
+using population::Expectation;
 
 /// Quasi-Newton directions from the last points and their slopes (L-BFGS).
 class QuasiNewton {
@@ -93,8 +93,8 @@ class Fit {
     result_.history.push_back(value);
     for (;;) {
       reached_.resize(static_cast<std::size_t>(result_.iterations), value);
-      const Vector point = maps::coordinates(result_.population, settings_.scale);
-      const maps::Slope slope = this->slope();
+      const Vector point = population::coordinates(result_.population, settings_.scale);
+      const population::Slope slope = this->slope();
       const Vector way = quasi_newton_.way(point, slope.rise, slope.curvature);
       predict(0.5 * slope.rise.dot(way), 0.5 * slope.rise.dot(slope.rise.cwiseQuotient(slope.curvature)));
       report(value);
@@ -105,7 +105,7 @@ class Fit {
         quasi_newton_.forget();
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
-      if (!accept(maps::maximise(result_.population, here_.sums, data_.total_weight, prior()), value)) {
+      if (!accept(population::maximise(result_.population, here_.sums, data_.total_weight, prior()), value)) {
         if (!std::isfinite(value) || there_.failure.any()) there_.failure.raise();
         return ended(PopulationStatus::rounding);
       }
@@ -117,10 +117,12 @@ class Fit {
   static constexpr std::size_t known_curvatures = 5;
   static constexpr Index looks = 3;  // predictions in a row that have to agree that the end is near
 
-  maps::Prior prior() const { return {settings_.prior, settings_.prior_weight}; }
+  population::Prior prior() const { return {settings_.prior, settings_.prior_weight}; }
   double tolerance() const { return settings_.tolerance * data_.total_weight; }
   bool exhausted() const { return result_.iterations >= settings_.max_iterations; }
-  maps::Slope slope() const { return maps::slope(result_.population, here_.sums, prior(), settings_.scale); }
+  population::Slope slope() const {
+    return population::slope(result_.population, here_.sums, prior(), settings_.scale);
+  }
 
   PopulationFit ended(PopulationStatus status) {
     result_.status = status;
@@ -130,12 +132,12 @@ class Fit {
   /// Log likelihood plus log prior, the sums in there_ or, at the first call, here_.
   double objective(const Population& population) {
     Expectation& out = result_.history.empty() ? here_ : there_;
-    maps::Request request;
+    population::Request request;
     request.statistics = true;
-    maps::expect(population, data_, request, out, execution_);
+    population::expect(population, data_, request, out, execution_);
     ++result_.iterations;
     if (out.failure.any()) return -infinity;
-    return out.sums.log_likelihood + maps::log_prior(population, prior());
+    return out.sums.log_likelihood + population::log_prior(population, prior());
   }
 
   /// Goes to a point if the objective grows by more than \p least.
@@ -159,14 +161,15 @@ class Fit {
     const Population like = result_.population;
     double length = 1.0;
     for (int trial = 0; trial < shortest && !exhausted(); ++trial, length *= 0.2) {
-      if (!accept(maps::population_at(point + length * way, like, settings_.scale), value, fair * length * steepness)) {
+      if (!accept(population::population_at(point + length * way, like, settings_.scale), value,
+                  fair * length * steepness)) {
         continue;
       }
       for (int more = 0; trial == 0 && more < farthest && !exhausted(); ++more) {
         const Vector rise = slope().rise;
         if (rise.size() != way.size() || !(rise.dot(way) > still_steep * steepness)) break;
         length *= 2.0;
-        if (!accept(maps::population_at(point + length * way, like, settings_.scale), value)) break;
+        if (!accept(population::population_at(point + length * way, like, settings_.scale), value)) break;
       }
       return true;
     }
@@ -276,9 +279,9 @@ void log_density(const Population& population, const Gaussians& X, VectorRef out
   check::same_size("out", out.size(), "X", X.n_samples(), "rows");
   const Measurements measurements(X, nullptr, execution);
   Expectation result;
-  maps::Request request;
+  population::Request request;
   request.log_density = out.data();
-  maps::expect(population, measurements.prepared(), request, result, execution);
+  population::expect(population, measurements.prepared(), request, result, execution);
   if (result.failure.any()) result.failure.raise();
 }
 
