@@ -102,7 +102,7 @@ def australian() -> tuple[Array, NDArray[np.str_]]:
 
 
 class Catalogue(NamedTuple):
-    """Kepler objects: text of the columns by name, in the order of the rows."""
+    """A catalogue: text of the columns by name, in the order of the rows."""
 
     columns: dict[str, NDArray[np.str_]]
 
@@ -114,4 +114,10 @@ class Catalogue(NamedTuple):
 def kepler() -> Catalogue:
     """Load the confirmed planets and false positives among the Kepler objects of interest."""
     header, *rows = csv.reader(_lines(FOLDER / "kepler_koi.csv.gz"))
+    return Catalogue(dict(zip(header, np.array(rows).T, strict=True)))
+
+
+def tess() -> Catalogue:
+    """Load the planets (CP, KP) and false alarms (FP, FA) among the TESS objects of interest."""
+    header, *rows = csv.reader(_lines(FOLDER / "tess_toi.csv.gz"))
     return Catalogue(dict(zip(header, np.array(rows).T, strict=True)))

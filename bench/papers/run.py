@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+import choice
 import clips
 import eeg
 import kepler
@@ -36,6 +37,7 @@ EXPERIMENTS = {
         sampling,
         kernels,
         measurements,
+        choice,
         losses,
         tsvc,
         robust,
