@@ -245,7 +245,7 @@ def with_more_noise(run: Run) -> Array:
 
 def deconvolved(run: Run) -> Array | None:
     """Use Bayes' rule on astroML's extreme deconvolution of each class, by its BIC."""
-    from astroML.density_estimation import XDGMM  # noqa: PLC0415 (an extra)
+    from astroML.density_estimation import XDGMM
 
     if np.isnan(run.X.mean).any() or np.isnan(run.X_test.mean).any():
         return None
