@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from halosvm.checks.errors_seen import warn_of_posteriors
 from halosvm.checks.estimator import ERRORS, GaussianRegressor, have_errors, read_targets
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, require_finite
@@ -50,7 +51,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
     X are measurements of true values that y depends on, ``EmpiricalBayes(output="mean")`` comes
     first: else slopes are shrunk towards 0, as they are by every regression on noisy features.
     Posteriors as Gaussians or mixtures shrink them as well, for the spread of a posterior knows
-    nothing of y.
+    nothing of y; `fit` warns of them.
 
     Parameters
     ----------
@@ -216,6 +217,8 @@ n_features)
         ConvergenceWarning
             If `max_iter` iterations end, or the search stalls, before the suboptimality `tol` is
             certified.
+        UserWarning
+            If X is posteriors of `EmpiricalBayes` with their spread, in place of posterior means.
         """
         with self._all_or_nothing():
             self.__dict__.pop("_stream", None)
@@ -231,6 +234,7 @@ n_features)
         rows = {"X": X, "X_std": X_std, "X_cov": X_cov, "y": y}
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         data = with_sizes(data, X, self.error_scale)
+        warn_of_posteriors(self, data)
         values = as_float_array(y, "y", len(data)).astype(np.float64)
         require_finite(values, "y")
         weights = weight_of_each(sample_weight, len(data))
@@ -280,6 +284,8 @@ n_features)
                 data = self._read_with_errors(X, X_std, X_cov)
                 self._remember_errors(self._had_errors or have_errors(data))
             data = with_sizes(data, X, self.error_scale)
+            if first:
+                warn_of_posteriors(self, data)
             values = as_float_array(y, "y", len(data)).astype(np.float64)
             require_finite(values, "y")
             weights = weight_of_each(sample_weight, len(data), is_part=True)
