@@ -84,14 +84,20 @@ def expansion_std(
             f"kernel {name} has no closed form of the standard deviation; rbf, linear and poly of "
             "degree 1 and 2 have one, and spread='draws' takes any"
         )
+    norms = _norms(X, kernel, n_threads) if kernel.normalize else np.ones((len(X), 1))
     if spread == "auto":
         cheap = kernel.order is not None or _cost_of_pairs(Z) <= _EXACT_PAIRS
-        spread = "exact" if kernel.spread_has_closed_form and cheap else "draws"
+        # the closed form divides in logarithms, where these may vanish
+        closed = kernel.spread_has_closed_form and (cheap or not norms.all())
+        spread = "exact" if closed else "draws"
     if spread == "exact" and kernel.order is None:
         variance = _core.expansion_variance(
             X.core_view(), Z.core_view(), coefficients, kernel.gamma, kernel.normalize, n_threads
         )
         return np.sqrt(variance)
+    if not norms.all():
+        row = int(np.argmin(norms))
+        raise ValueError(f"X: the kernel of row {row} with itself vanishes; spread must be 'exact'")
     points = X.components if isinstance(X, GaussianMixtures) else X
     if spread == "exact":
         means, variances = _moments_of_polynomials(points, Z, coefficients, kernel, n_threads)
@@ -101,8 +107,8 @@ def expansion_std(
         means = _means(*parts) if isinstance(X, GaussianMixtures) else variances
     if isinstance(X, GaussianMixtures):
         variances = X.variances_of(means, variances)
-    std = np.sqrt(np.maximum(variances, 0.0))
-    return std / _norms(X, kernel, n_threads) if kernel.normalize else std
+    std: Array = np.sqrt(np.maximum(variances, 0.0)) / norms
+    return std
 
 
 def _cost_of_pairs(Z: Examples) -> int:

@@ -395,7 +395,7 @@ n_features)
             stream = self.__dict__.get("_stream")
             if stream is None:
                 k = 1 if len(self.classes_) == 2 else len(self.classes_)
-                zero = (np.zeros((k, data.shape[1])), np.zeros(k))
+                zero: tuple[Array, Array] = (np.zeros((k, data.shape[1])), np.zeros(k))
                 start = zero if first else (self.coef_, self.intercept_)
                 stream = Stream.at(*start, settings, n_total)
             stream.require_same(settings, n_total)

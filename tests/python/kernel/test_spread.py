@@ -211,3 +211,13 @@ def test_a_way_that_does_not_exist_is_refused(make_gaussians):
         UncertainKernelSVC(spread="sobol").fit(X, y)
     with pytest.raises(ValueError, match=message):
         UncertainKernelSVC().fit(X, y).set_params(spread="sobol").decision_std(X)
+
+
+def test_draws_are_not_divided_by_a_kernel_that_vanishes(make_gaussians, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = Gaussians(0.01 * rng.normal(size=(20, 500)), std=np.full((20, 500), 3.0))
+    model = UncertainKernelSVC(gamma=5.0, normalize=True).fit(X, np.arange(20) % 2)
+    monkeypatch.setattr(spread, "_EXACT_PAIRS", 0)
+    assert np.isfinite(model.decision_std(X)).all()
+    with pytest.raises(ValueError, match="kernel of row 0 with itself vanishes; spread must be"):
+        model.set_params(spread="draws").decision_std(X)
