@@ -219,9 +219,9 @@ def _variances_by_points(
     are the axes, and the pairs so near to the mean that f is linear there; so they are of examples
     that are themselves that narrow, whose digits differences of f would lose.
     """
-    covariances, k = X.covariances.expanded(), kernel.order
-    of_features = kernel.gamma if k is not None or kernel.kind == "rbf" else kernel.gamma**2
-    length = np.sqrt((storage_of(covariances).variances(covariances) * of_features).sum(axis=1))
+    covariances = X.covariances.expanded()
+    variances = storage_of(covariances).variances(covariances)
+    length = np.sqrt((variances * kernel.inverse_squares).sum(axis=1))
     u = _directions(covariances, slopes=slopes)
     out = np.zeros((len(X), len(coefficients)))
     uncertain = np.flatnonzero(length > 0.0)
