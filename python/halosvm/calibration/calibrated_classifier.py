@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from halosvm.calibration import METHODS
 from halosvm.calibration.curves import IsotonicCurve, Temperature
-from halosvm.calibration.expectations import mean_over, roots_of
+from halosvm.calibration.expectations import mean_over
 from halosvm.calibration.platt import PlattScaling
 from halosvm.calibration.scores import plain, scores
 from halosvm.checks.errors_seen import had_errors, warn_of_errors_left_out
@@ -30,6 +30,7 @@ from halosvm.checks.estimator import (
 )
 from halosvm.checks.parameters import require_choice
 from halosvm.checks.targets import exact_labels
+from halosvm.gaussians.covariance_arrays import roots_of
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 from halosvm.linear.svc import UncertainSVC

@@ -14,7 +14,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
 from halosvm import _core
-from halosvm.calibration.expectations import mean_of_interpolation, mean_over, roots_of
+from halosvm.calibration.expectations import mean_of_interpolation, mean_over
+from halosvm.gaussians.covariance_arrays import roots_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -133,3 +134,22 @@ class Temperature:
     def _expected(self, decision: Array, roots: Array, power: int = 12) -> Array:
         t = self.temperature
         return mean_over(lambda f: softmax(f, axis=-1), decision / t, roots / t, power)
+
+
+def margin_log_loss(decision: Array, codes: NDArray[np.intp], weights: Array) -> float:
+    """Return the log loss of left-out decision values under the temperature that suits them.
+
+    It tells how well margins tell classes, and on which side of 0, whatever their scale. Where one
+    class is rare, accuracy may be highest where all examples lie on one side.
+
+    Parameters
+    ----------
+    decision, codes, weights
+        As in `Temperature.fit`.
+    """
+    certain = np.zeros(decision.shape + decision.shape[1:])
+    curve = Temperature().fit(decision, codes, weights, certain)
+    p = curve.probability(decision)
+    p = np.column_stack([1.0 - p, p]) if p.ndim == 1 else p
+    of_label = np.maximum(p[np.arange(len(codes)), codes], np.finfo(np.float64).tiny)
+    return float(np.average(-np.log(of_label), weights=weights))

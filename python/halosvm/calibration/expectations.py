@@ -9,7 +9,6 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from halosvm import _core
-from halosvm.core.abandonable import eigh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,13 +26,6 @@ def normal_nodes(n_dimensions: int, power: int) -> Array:
     cube = qmc.Sobol(n_dimensions, scramble=False).random_base2(power)
     nodes: Array = ndtri(cube + 0.5 / n)
     return nodes
-
-
-def roots_of(covariance: Array) -> Array:
-    """Return R of covariances R R', (n, k, k)."""
-    values, vectors = eigh(covariance)
-    roots: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
-    return roots
 
 
 def mean_over(curve: Callable[[Array], Array], mean: Array, roots: Array, power: int = 12) -> Array:

@@ -18,6 +18,7 @@ from halosvm.calibration.expectations import normal_nodes
 from halosvm.checks.errors_seen import had_errors
 from halosvm.checks.estimator import GaussianEstimator, have_errors
 from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.mixtures import GaussianMixtures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,8 +67,16 @@ def scores(model: Any, data: Any, *, logits: bool) -> tuple[Array, Array]:
         model.decision_function_shape = "ovo"
         return _moments_of_votes(model.decision_function(data), std, n_classes)
     coef = getattr(model, "coef_", None)
-    if coef is not None and isinstance(data, Gaussians):
-        return decision, data.covariances.mapped(np.asarray(coef, dtype=np.float64)).to_full()
+    if coef is not None:
+        coef = np.asarray(coef, dtype=np.float64)
+        parts = data.components if isinstance(data, GaussianMixtures) else data
+        spread = parts.covariances.mapped(coef).to_full()
+        if isinstance(data, GaussianMixtures):
+            apart = parts.mean @ coef.T - np.repeat(
+                data.moments()[0] @ coef.T, np.diff(data.offsets), axis=0
+            )
+            spread = data.means_of(spread + apart[:, :, np.newaxis] * apart[:, np.newaxis])
+        return decision, spread
     return decision, std[:, :, np.newaxis] ** 2 * np.eye(decision.shape[1])
 
 

@@ -39,6 +39,22 @@ def warn_of_errors_left_out(estimator: Any) -> None:
     )
 
 
+def warn_of_posteriors(estimator: Any, X: Any) -> None:
+    """Warn if the examples of a regression are posteriors with their spread.
+
+    E[y | measurement] is linear in the posterior mean where y is linear in the true value; the
+    spread, as a further error of the features, shrinks the slopes.
+    """
+    parts = getattr(X, "components", X)
+    if parts.posterior and not parts.covariances.certain:
+        warn_user(
+            f"{type(estimator).__name__} is fitted to posteriors with their spread, which knows "
+            "nothing of y and shrinks the slopes; take posterior means, "
+            "EmpiricalBayes(output='mean'), or error_scale=0",
+            UserWarning,
+        )
+
+
 class CountedErrors(np.ndarray):
     """What a map made of measurements and their errors, which remembers the errors it counted.
 

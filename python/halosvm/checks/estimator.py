@@ -24,7 +24,7 @@ from halosvm.checks.targets import exact_labels, read_labels, read_weights, weig
 from halosvm.checks.transformed_alone import warn_if_transformed_alone
 from halosvm.checks.units import converted
 from halosvm.gaussians.frames_with_errors import warn_of_errors_among
-from halosvm.gaussians.gaussians import Gaussians, as_gaussians
+from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import as_examples
 
 if TYPE_CHECKING:
@@ -218,8 +218,10 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             read: Rows = self._read_data(X, X_std, X_cov).mean
             return read
         if self._is_read_by_us(X):
-            examples = as_gaussians(X, sparse=self._takes_sparse, missing=self._takes_missing)
-            return self._check_features(examples).mean
+            examples = self._check_features(
+                as_examples(X, sparse=self._takes_sparse, missing=self._takes_missing)
+            )
+            return examples.mean if isinstance(examples, Gaussians) else examples.moments()[0]
         means = as_rows(validate_data(self, X, reset=False, **self._checks()), "X")
         self._require_finite(means)
         units = getattr(self, "feature_units_in_", None)

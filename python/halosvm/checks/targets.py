@@ -215,6 +215,21 @@ def raw_weights(
     return scaled
 
 
+def one_class_alone(
+    classes: NDArray[Any], predicted: NDArray[Any], rows: str = "training examples"
+) -> str:
+    """Say that one class alone is predicted of examples of several, if it is.
+
+    `predicted` are places among the classes.
+    """
+    if predicted.min() != predicted.max():
+        return ""
+    return (
+        f"only the class {classes.tolist()[predicted[0]]!r} is predicted of all {rows}: their "
+        "errors are large, the classes overlap, or one is rare"
+    )
+
+
 def class_factors(
     classes: NDArray[Any], per_class: Array, class_weight: Mapping[Any, float] | str
 ) -> Array:

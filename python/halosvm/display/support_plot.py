@@ -14,6 +14,7 @@ from halosvm import _core
 from halosvm.checks.estimator import read_targets
 from halosvm.checks.targets import encode_labels, raw_weights
 from halosvm.display import drawing
+from halosvm.gaussians.mixtures import GaussianMixtures
 from halosvm.kernel.isotropic_kernel_svc import IsotropicKernelSVC
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.svc import UncertainSVC
@@ -125,6 +126,11 @@ class SupportPlot:
         check_is_fitted(estimator)
         y, sample_weight = read_targets(X, y, sample_weight)
         data = estimator._read_data(X, X_std, X_cov)  # noqa: SLF001 (as the package reads it)
+        if isinstance(estimator, UncertainSVC) and isinstance(data, GaussianMixtures):
+            raise TypeError(
+                "X is GaussianMixtures, each of which is several points to UncertainSVC; "
+                "SupportPlot shows them with UncertainKernelSVC alone"
+            )
         labels = np.asarray(y)
         if len(labels) != len(data):
             raise ValueError(f"y has {len(labels)} labels, X has {len(data)} rows")

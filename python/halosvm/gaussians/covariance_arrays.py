@@ -22,6 +22,7 @@ from halosvm.checks.reading import (
     refuse_where,
     require_shape,
 )
+from halosvm.core.abandonable import eigh
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -303,3 +304,9 @@ def pack_factors(
     if n_samples and (np.diff(offsets) == offsets[1]).all():
         return flat.reshape(n_samples, n_features, offsets[1]), None
     return flat, offsets
+
+
+def roots_of(matrices: FloatArray) -> NDArray[np.float64]:
+    """Return R of covariances R R', (n, d, d)."""
+    values, vectors = eigh(matrices)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :])

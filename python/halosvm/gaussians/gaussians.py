@@ -110,7 +110,7 @@ class Gaussians(arrays.Frozen):
     """
 
     _state = ("mean", "covariances", "feature_names", "feature_units", "groups")
-    __slots__ = (*_state, "origin")
+    __slots__ = (*_state, "origin", "posterior")
 
     mean: Rows
     covariances: Covariances
@@ -118,6 +118,7 @@ class Gaussians(arrays.Frozen):
     feature_units: FeatureUnits
     groups: NDArray[Any] | None
     origin: Origin | None  # which a map leaves here, and which ends with a pickle
+    posterior: bool  # what is known of true values, and what is made of that; ends with a pickle
     _view: _core.Gaussians | None
 
     ndim = 2
@@ -241,6 +242,16 @@ class Gaussians(arrays.Frozen):
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         super().__setstate__(state)
         object.__setattr__(self, "origin", None)
+        object.__setattr__(self, "posterior", False)
+
+    def replaced(self, **parts: Any) -> Self:
+        """Return the same with other parts (for the package, which knows them valid)."""
+        return super().replaced(**parts).as_posteriors(self.posterior)
+
+    def as_posteriors(self, posterior: bool = True) -> Self:
+        """Mark these, which are new, as posteriors of true values, or not, and return them."""
+        object.__setattr__(self, "posterior", posterior)
+        return self
 
     def __getitem__(self, key: Any) -> Any:
         columns = arrays.select_columns(key, self.shape[1])

@@ -1,4 +1,4 @@
-"""GaussianMixtures: examples that are mixtures of Gaussians, for expected kernels.
+"""GaussianMixtures: examples that are mixtures of Gaussians, for expected kernels and losses.
 
 In:  the components of all mixtures in order, their weights, and how many each mixture has.
 Out: one object that scikit-learn can index, split and pickle, and that the core views in place.
@@ -33,7 +33,8 @@ class GaussianMixtures(arrays.Frozen):
 
     Example i has the density :math:`\sum_a \pi_a N(\mu_a, \Sigma_a)` over its own components.
     Expected kernels take such examples like Gaussians, with
-    :math:`k(P, Q) = \sum_{ab} \pi_a \pi_b k(P_a, Q_b)`.
+    :math:`k(P, Q) = \sum_{ab} \pi_a \pi_b k(P_a, Q_b)`; expected losses are the sums
+    :math:`\sum_a \pi_a L(P_a)`.
 
     Parameters
     ----------
@@ -239,6 +240,42 @@ class GaussianMixtures(arrays.Frozen):
             return values
         return np.asarray(np.add.reduceat(values, self.offsets[:-1], axis=0))
 
+    def variances_of(self, means: Array, variances: Array) -> Array:
+        """Return variances of a value of which those and means (n_components_total, k) are known.
+
+        They are within components and between their means.
+        """
+        apart = means - np.repeat(self.means_of(means), np.diff(self.offsets), axis=0)
+        return self.means_of(variances + np.square(apart))
+
+    def means_of(self, values: Array) -> Array:
+        """Return the means of values of components (n_components_total, ...), by their weights."""
+        return self.sums((values.T * self.weights).T)
+
+    def truncate(self, p: float, *, mean: str = "keep", n_threads: int | None = None) -> Self:
+        """Truncate the covariance of each component, as `Gaussians.truncate` does.
+
+        Parameters
+        ----------
+        p, mean, n_threads
+            As there.
+        """
+        return self.replaced(components=self.components.truncate(p, mean=mean, n_threads=n_threads))
+
+    def with_spreads_times(self, factors: Array, argument: str) -> Self:
+        """Return mixtures that are wider by factors >= 0 around their means, () or (n_samples,).
+
+        As the covariances of components, the distances of their means are part of the error.
+        """
+        if (factors == 1.0).all():
+            return self
+        counts = np.diff(self.offsets)
+        of_each = np.repeat(np.broadcast_to(factors, len(self)), counts)
+        centres = np.repeat(self.moments()[0], counts, axis=0)
+        means = centres + of_each[:, np.newaxis] * (self.components.mean - centres)
+        around = self.components.replaced(mean=means)
+        return self.replaced(components=around.with_spreads_times(of_each, argument))
+
     def core_view(self) -> _core.Mixtures:
         """Return the core's view of the stored arrays, made at the first call."""
         view = self._view
@@ -258,8 +295,8 @@ class GaussianMixtures(arrays.Frozen):
 
     def __array__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise TypeError(
-            "GaussianMixtures are not one array; expected_kernel and UncertainKernelSVC take them, "
-            "and .moments() has the mean of each"
+            "GaussianMixtures are not one array; expected_kernel, UncertainKernelSVC, UncertainSVC "
+            "and UncertainSVR take them, and .moments() has the mean of each"
         )
 
 
@@ -291,6 +328,22 @@ def moments_of(X: Examples) -> tuple[NDArray[Any], Array]:
     if isinstance(X, GaussianMixtures):
         return X.moments()
     return X.mean, X.covariances.trace()
+
+
+def components_of(
+    X: Examples, weights: Array | None
+) -> tuple[Gaussians, Array | None, NDArray[np.intp] | slice]:
+    """Return examples as Gaussians, their weights, and the row of X that each belongs to.
+
+    The expectation of a mixture is a sum over its components: a component is an example
+    whose weight is its share of that of the mixture. Those without a share are left out.
+    """
+    if isinstance(X, Gaussians):
+        return X, weights, slice(None)
+    used = np.flatnonzero(X.weights)
+    rows = np.repeat(np.arange(len(X)), np.diff(X.offsets))[used]
+    shares = X.weights[used]
+    return X.components[used], shares if weights is None else shares * weights[rows], rows
 
 
 def _read_offsets(n_components: Any, total: int) -> NDArray[np.int64]:

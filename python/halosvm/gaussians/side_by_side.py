@@ -85,7 +85,7 @@ def side_by_side(blocks: Sequence[Any]) -> Gaussians:
         groups=next((part.groups for part in parts if part.groups is not None), None),
     )
     object.__setattr__(joined, "origin", origin)
-    return joined
+    return joined.as_posteriors(any(part.posterior for part in parts))
 
 
 def _certain(columns: Any, argument: str, some: Gaussians) -> Gaussians:

@@ -1,7 +1,7 @@
-"""The decision value of a kernel machine, and its spread over an uncertain example.
+"""The decision value of a kernel machine, f(x) = sum_j c_j h_j(x) with h_j(x) = E k(x, z), z ~ Z_j.
 
-f(x) = sum_j c_j h_j(x) with h_j(x) = E k(x, z) over z ~ Z_j; examples x ~ X_i and support examples
-Z_j enter, the expectation and the standard deviation of f(x) leave.
+Examples x ~ X_i and support examples Z_j enter, the expectation of f(x) leaves, and by `spread` its
+standard deviation.
 """
 
 from __future__ import annotations
@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm import _core
 from halosvm.checks.estimator import GaussianEstimator, require_finite_decisions
-from halosvm.checks.parameters import thread_count
-from halosvm.gaussians.covariance_kinds import storage_of
+from halosvm.checks.parameters import require_choice, thread_count
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures, moments_of
 from halosvm.kernel.given_kernel import GivenKernel, PrecomputedKernel
+from halosvm.kernel.spread import SPREADS, expansion_std
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_BLOCK = 2**22  # numbers of kernels or dense matrices that are held at a time
+_BLOCK = 2**22  # numbers of kernels that are held at a time
 
 
 class KernelExpansion(GaussianEstimator):
@@ -39,6 +36,7 @@ class KernelExpansion(GaussianEstimator):
     _example_types = (Gaussians, GaussianMixtures)
 
     n_threads: int | None
+    spread: str = "auto"  # pickles of before have none
     classes_: NDArray[Any]
     support_gaussians_: Examples
     dual_coef_: Array
@@ -84,12 +82,9 @@ class KernelExpansion(GaussianEstimator):
 
         The decision value f(x) is a function of the point x, the support examples being what they
         are; this is its standard deviation over :math:`x \sim X_i`, exactly 0 for a certain
-        example, and in closed form for the kernels "rbf", "linear" and "poly" of degree 1 or 2. It
-        keeps its digits however small the covariances are. f(x) is not Gaussian. It takes all pairs
-        of support examples, n_samples n_support^2 kernels with "rbf", where `decision_function`
-        takes n_samples n_support: milliseconds an example from 1,000 support examples on. With
-        ``normalize=True``, "rbf" only, it is divided by the root of the kernel of X_i with itself,
-        as the decision value is.
+        example. f(x) is not Gaussian. The parameter `spread` says how it is found. With
+        ``normalize=True``, "rbf" and "laplacian" only, it is divided by the root of the kernel of
+        X_i with itself, as the decision value is.
 
         Parameters
         ----------
@@ -105,17 +100,20 @@ class KernelExpansion(GaussianEstimator):
         Raises
         ------
         ValueError
-            For kernels without closed form, and a level-2 kernel.
+            With spread="exact" for kernels without closed form; for a level-2 kernel, a polynomial
+            one that is normalised, and one of the user's.
 
         Notes
         -----
-        For m support examples and d features an example costs, with "rbf": O(m^2 d) if all
-        covariances are zero, isotropic or diagonal; O(m^2 r^3) if its own are factors of rank r
-        without a diagonal, or with full matrices, where r is d; else O(m^2 (d r^2 + r^3)) for the
-        ranks r of both sides together. With "poly" of degree 2: O(d^2) for each pair of classes,
-        O(d^3) for full matrices.
+        For m support examples and d features an example costs, with spread="exact" and "rbf":
+        O(m^2 d) if all covariances are zero, isotropic or diagonal; O(m^2 r^3) if its own are
+        factors of rank r without a diagonal, or with full matrices, where r is d; else
+        O(m^2 (d r^2 + r^3)) for the ranks r of both sides together. With "poly" of degree 2:
+        O(d^2) for each pair of classes, O(d^3) for full matrices. "draws" cost 64 to 256 m
+        kernels and "slopes" 2 r m, in place of the m^2.
         """
         check_is_fitted(self)
+        require_choice(self.spread, "spread", SPREADS)
         if isinstance(self._kernel, GivenKernel):
             raise ValueError(  # noqa: TRY004 -- of a parameter, not of an argument
                 f"kernel {self._kernel.kind} has no closed form of the standard deviation"
@@ -131,6 +129,7 @@ class KernelExpansion(GaussianEstimator):
             self._pairs,
             self._kernel,
             thread_count(self.n_threads),
+            self.spread,
         )
         return std[:, 0] if len(self.classes_) == 2 else std
 
@@ -171,113 +170,3 @@ def expansion_values(
             values[rows] += intercepts
     require_finite_decisions(values)
     return values
-
-
-def expansion_std(
-    X: Examples,
-    Z: Examples,
-    coefficients: Array,
-    kernel: ExpectedKernel,
-    n_threads: int,
-) -> Array:
-    """Return the standard deviations of sum_j c_pj h_j(x) over x ~ X_i, (n_samples, n_problems).
-
-    Parameters
-    ----------
-    X, Z : Gaussians or GaussianMixtures
-        Examples, and the support examples.
-    coefficients : ndarray of shape (n_problems, n_support)
-        The c.
-    kernel : ExpectedKernel
-        Not of level 2.
-    n_threads : int
-        Number of threads; 0 stands for every processor.
-
-    Raises
-    ------
-    ValueError
-        For a kernel without closed form.
-    """
-    _require_closed_form(kernel)
-    if kernel.order is None:
-        variance = _core.expansion_variance(
-            X.core_view(), Z.core_view(), coefficients, kernel.gamma, kernel.normalize, n_threads
-        )
-        return np.sqrt(variance)
-    if isinstance(Z, GaussianMixtures):
-        coefficients = Z.weights * np.repeat(coefficients, np.diff(Z.offsets), axis=1)
-        Z = Z.components
-    moments = _quadratic_moments if kernel.order == 2 else _linear_moments
-    points = X.components if isinstance(X, GaussianMixtures) else X
-    means, variances = moments(points, Z, coefficients, kernel)
-    if isinstance(X, GaussianMixtures):
-        centres = X.sums(X.weights[:, np.newaxis] * means)
-        variances = variances + np.square(means - np.repeat(centres, np.diff(X.offsets), axis=0))
-        variances = X.sums(X.weights[:, np.newaxis] * variances)
-    return np.sqrt(np.maximum(variances, 0.0))
-
-
-def _require_closed_form(kernel: ExpectedKernel) -> None:
-    if not kernel.spread_has_closed_form:
-        name = kernel.kind if kernel.order is None else f"{kernel.kind} of degree {kernel.order}"
-        raise ValueError(
-            f"kernel {name} has no closed form of the standard deviation; rbf, linear and poly of "
-            "degree 1 and 2 have one"
-        )
-    if kernel.normalize and kernel.order is not None:
-        raise ValueError(
-            f"normalize=True with kernel {kernel.kind} has no standard deviation in closed form: "
-            "it divides also certain points, each by a number of its own; rbf has one"
-        )
-
-
-def _linear_moments(
-    X: Gaussians, Z: Gaussians, weights: Array, kernel: ExpectedKernel
-) -> tuple[Array, Array]:
-    """Return means, less a constant, and variances of w'x with w = sum_j c_j z_j, scaled."""
-    w = np.ascontiguousarray((weights @ Z.mean) * kernel.gamma)
-    std = _core.decision_std(X.covariances.core_view(), w, thread_count(None))
-    return X.mean @ w.T, np.square(std)
-
-
-def _quadratic_moments(
-    X: Gaussians, Z: Gaussians, weights: Array, kernel: ExpectedKernel
-) -> tuple[Array, Array]:
-    """Return means, less a constant, and variances of x'M x + k'x.
-
-    (x'G z + c)^2 over z ~ N(z_j, T_j), with G = diag(gamma), makes
-    M = G sum_j c_j (z_j z_j' + T_j) G and k = 2 c G sum_j c_j z_j. The mean is
-    tr(M S) + mu'M mu + k'mu, the variance 2 tr(M S M S) + v'S v with v = 2 M mu + k.
-    """
-    n, d = X.shape
-    gamma = np.broadcast_to(kernel.gamma, d)
-    means, variances = np.empty((n, len(weights))), np.empty((n, len(weights)))
-    for p, c in enumerate(weights):
-        M = (Z.mean.T * c) @ Z.mean + _weighted_sum(Z.covariances, c)
-        M *= np.outer(gamma, gamma)
-        k = 2.0 * kernel.coef0 * gamma * (c @ Z.mean)
-        for rows in _blocks(n, d):  # between which signals are heeded
-            x = X.mean[rows]
-            product = x @ M
-            v = 2.0 * product + k
-            part = X.covariances[rows]
-            trace, squared, slope = storage_of(part).quadratic_forms(part, M, v)
-            means[rows, p] = trace + np.einsum("nd,nd->n", product, x) + x @ k
-            variances[rows, p] = 2.0 * squared + slope
-    return means, variances
-
-
-def _weighted_sum(covariances: Covariances, weights: Array) -> Array:
-    """Return sum_j c_j S_j, (d, d)."""
-    n, d = covariances.shape
-    total = np.zeros((d, d))
-    for rows in _blocks(n, d):
-        part = covariances[rows]
-        total += storage_of(part).weighted_sum(part, weights[rows])
-    return total
-
-
-def _blocks(n: int, d: int) -> Iterator[slice]:
-    step = max(1, _BLOCK // (d * d))
-    for begin in range(0, n, step):
-        yield slice(begin, min(begin + step, n))

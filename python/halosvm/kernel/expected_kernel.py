@@ -77,6 +77,11 @@ class ExpectedKernel:
         """Whether sums of kernels have a standard deviation in closed form, unless normalised."""
         return self.kind == "rbf" or self.order in (1, 2)
 
+    @property
+    def inverse_squares(self) -> Array:
+        """The inverse squared bandwidth of the features."""
+        return np.square(self.gamma) if self.kind == "laplacian" else self.gamma
+
     def write(self, X: Examples, Y: Examples | None, out: NDArray[Any], n_threads: int) -> None:
         """Write the Gram matrix, of X with itself when Y is None."""
         if self.tau is not None:

@@ -13,14 +13,25 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks.estimator import GaussianClassifier
-from halosvm.checks.parameters import require_count, require_number, thread_count
-from halosvm.checks.targets import encode_labels, raw_weights, weighted_rows
+from halosvm.checks.parameters import (
+    require_choice,
+    require_count,
+    require_number,
+    thread_count,
+)
+from halosvm.checks.targets import (
+    encode_labels,
+    one_class_alone,
+    raw_weights,
+    weighted_rows,
+)
 from halosvm.core.user_warning import warn_user
 from halosvm.kernel.dual import GAP_TO_TELL, DualSolver, iteration_limit, largest_gap, solve_dual
 from halosvm.kernel.expansions import KernelExpansion, expansion_values
 from halosvm.kernel.expected_kernel import ExpectedKernel, check_diagonal, check_kernel
 from halosvm.kernel.given_kernel import PrecomputedKernel, given_kernel
 from halosvm.kernel.level2 import check_level2, resolve_tau
+from halosvm.kernel.spread import SPREADS
 from halosvm.kernel.training_gram import require_memory, training_gram
 
 if TYPE_CHECKING:
@@ -75,6 +86,20 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         What `decision_function` returns of more than two classes, as in `SVC`: a value for each
         class, or for each pair of classes, beside which `decision_std` stands.
+    spread : {"auto", "exact", "slopes", "draws"}, default="auto"
+        How `decision_std` finds the standard deviation of a decision value, and with it
+        `UncertainCalibratedClassifier`; it can be set after the fit.
+
+        - "exact": in closed form, for "rbf", "linear" and "poly" of degree 1 or 2. With "rbf" it
+          takes all pairs of support examples for each example: milliseconds from 1,000 on.
+        - "draws": of points drawn from each example, always the same way, for any kernel: 64, or
+          twice the number of features between 32 and 128. Exact where the decision value is linear
+          over an example of at most 128 features; else within about a tenth.
+        - "slopes": to first order, :math:`\sqrt{g'\Sigma g}` with the slopes g at the mean; for
+          errors far below the bandwidth alone.
+        - "auto": "exact" where there is a closed form and, with "rbf", no more than 256 support
+          examples, or 256 / r of covariances with r factors, r = n_features of full ones; else
+          "draws".
     n_threads : int or None, default=None
         Number of threads for kernels; None uses every processor, within the limits of
         OMP_NUM_THREADS, `threadpool_limits` and joblib's workers.
@@ -154,6 +179,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         cache_size: float = 200,
         class_weight: Mapping[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
+        spread: str = "auto",
         n_threads: int | None = None,
         memory: Any = None,
     ) -> None:
@@ -171,6 +197,7 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         self.cache_size = cache_size
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
+        self.spread = spread
         self.n_threads = n_threads
         self.memory = memory
 
@@ -258,12 +285,9 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
         values = gram[:, dual.support_] @ self._pairs.T + self.intercept_
         predicted = self._codes(values)
         self._tell(dual, values, codes, np.ones(len(codes)) if costs is None else costs)
-        if predicted.min() == predicted.max():
-            warn_user(
-                f"only the class {classes.tolist()[predicted[0]]!r} is predicted of all training "
-                "examples: their errors are large, the classes overlap, or one is rare; try "
-                "class_weight='balanced', or another C or gamma"
-            )
+        alone = one_class_alone(classes, predicted)
+        if alone:
+            warn_user(f"{alone}; try class_weight='balanced', or another C or gamma")
         return self
 
     def _tell(self, dual: DualSolver, values: Array, codes: NDArray[Any], costs: Array) -> None:
@@ -317,11 +341,8 @@ class UncertainKernelSVC(GaussianClassifier, KernelExpansion):
             check_level2(self.level2, self.tau, self.diagonal)
         elif self.normalize or self.level2 is not None or self.diagonal != "product":
             raise ValueError("normalize, level2 and diagonal are of the kernels with a name alone")
-        shape = self.decision_function_shape
-        if not isinstance(shape, str) or shape not in _SHAPES:
-            raise ValueError(
-                f"decision_function_shape must be one of {', '.join(_SHAPES)}; got {shape!r}"
-            )
+        require_choice(self.decision_function_shape, "decision_function_shape", _SHAPES)
+        require_choice(self.spread, "spread", SPREADS)
 
     def decision_function(
         self,

@@ -7,7 +7,7 @@ Out: the examples with the errors that the loss is to see.
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from halosvm import _core
 from halosvm.checks import reading
 from halosvm.checks.estimator import require_index_of
 from halosvm.checks.parameters import require_number
+from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.mixtures import GaussianMixtures
 
-if TYPE_CHECKING:
-    from halosvm.gaussians.gaussians import Gaussians
+Data = TypeVar("Data", Gaussians, GaussianMixtures)
 
 
 def require_error_scale(error_scale: Any) -> None:
@@ -59,13 +60,13 @@ def _losses_of_bounded_errors() -> str:
 
 
 def with_sizes(
-    data: Gaussians, X: Any, error_scale: float = 1.0, radius: float = 1.0, radii: Any = None
-) -> Gaussians:
+    data: Data, X: Any, error_scale: float = 1.0, radius: float = 1.0, radii: Any = None
+) -> Data:
     """Return examples whose standard deviations are multiplied by all three.
 
     Parameters
     ----------
-    data : Gaussians
+    data : Gaussians or GaussianMixtures
         The examples as they were read.
     X : Gaussians or array-like
         The same as they were given, with the labels of their rows.

@@ -1,6 +1,6 @@
 """Fits of linear models: the one place where an objective is built and a solver runs.
 
-In:  Gaussians, the codes of their classes or their values, weights, settings of an estimator.
+In:  Gaussians or mixtures of them, codes of classes or values, weights, settings of an estimator.
 Out: coefficients, how good they are certified to be, and a warning where that is not enough.
 """
 
@@ -16,15 +16,18 @@ from sklearn.utils import check_random_state
 
 from halosvm import _core
 from halosvm.checks.parameters import require_count, require_number, thread_count
+from halosvm.checks.targets import one_class_alone
 from halosvm.core.progress import listener
 from halosvm.core.user_warning import warn_user
+from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.mixtures import components_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.mixtures import Examples
 
     Array = NDArray[np.float64]
 
@@ -138,7 +141,7 @@ class Settings:
 
 
 def fit_linear(
-    data: Gaussians,
+    data: Examples,
     classes: NDArray[Any],
     codes: NDArray[np.int16],
     weights: Array | None,
@@ -150,7 +153,7 @@ def fit_linear(
 
     Parameters
     ----------
-    data : Gaussians
+    data : Gaussians or GaussianMixtures
         The examples.
     classes, codes : ndarray of shape (n_classes,), (n_samples,)
         The labels, and the place among them of each example's.
@@ -166,14 +169,29 @@ def fit_linear(
     Warns
     -----
     ConvergenceWarning
-        If the suboptimality `tol` was not certified, or if the objective is least at w = 0.
+        If the suboptimality `tol` was not certified, if the objective is least at w = 0, or if one
+        class alone is predicted of all examples that have a weight.
     """
     n_problems = 1 if len(classes) == 2 else len(classes)
     lam = _lambda_of(settings.C, len(data), weights)
-    objective = make_objective(data, codes, n_problems, weights, lam, settings)
+    parts, shares, rows = components_of(data, weights)
+    objective = make_objective(parts, codes[rows], n_problems, shares, lam, settings)
     result = minimize(objective, n_problems, data.shape[1], settings, start, restarts)
-    complain(result, settings.tol, least_at_zero(result, classes))
+    predicted = _predicted(data, result, settings)
+    alone = one_class_alone(classes, predicted if weights is None else predicted[weights > 0.0])
+    remedy = "; try class_weight='balanced', or another C"
+    complain(result, settings.tol, least_at_zero(result, classes) or (alone and alone + remedy))
     return result
+
+
+def _predicted(data: Examples, result: Result, settings: Settings) -> NDArray[np.intp]:
+    """Return the places of the classes that models speak for."""
+    means = data.mean if isinstance(data, Gaussians) else data.moments()[0]
+    threads = thread_count(settings.n_threads)
+    values = _core.decision_function(means, result.coef, result.intercept, threads)
+    if values.shape[1] == 1:
+        return (values[:, 0] > 0.0).astype(np.intp)
+    return np.asarray(values.argmax(axis=1))
 
 
 def hessian_product(

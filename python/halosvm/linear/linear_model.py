@@ -1,21 +1,22 @@
-"""What linear models of Gaussians share: scores and their spread."""
+"""What linear models of Gaussians share: scores and their spread, of mixtures as well."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
 from halosvm.checks.estimator import GaussianEstimator, require_finite_decisions
 from halosvm.checks.parameters import thread_count
+from halosvm.gaussians.mixtures import GaussianMixtures
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
-    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.mixtures import Examples
 
     Array = NDArray[np.float64]
 
@@ -35,10 +36,11 @@ class LinearScores(GaussianEstimator):
 
     def _spreads(self, X: Any, X_std: Any, X_cov: Any, coef: Array) -> Array:
         data = self._read_with_errors(X, X_std, X_cov)
-        std: Array = _core.decision_std(
-            data.covariances.core_view(), coef, thread_count(self.n_threads)
-        )
-        return std
+        mixtures = isinstance(data, GaussianMixtures)
+        parts = data.components if mixtures else data
+        threads = thread_count(self.n_threads)
+        std: Array = _core.decision_std(parts.covariances.core_view(), coef, threads)
+        return np.sqrt(data.variances_of(parts.mean @ coef.T, np.square(std))) if mixtures else std
 
 
 class LinearModel(LinearScores):
@@ -49,7 +51,7 @@ class LinearModel(LinearScores):
 
     def decision_function(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -71,12 +73,14 @@ class LinearModel(LinearScores):
 
     def decision_std(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
     ) -> Array:
         """Return the standard deviation sqrt(w'Sw) of each example's decision value.
+
+        S is the covariance; of a mixture, that within its components plus that of their means.
 
         Parameters
         ----------
@@ -97,7 +101,7 @@ class LinearModel(LinearScores):
 
     def side_probability(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
@@ -105,7 +109,7 @@ class LinearModel(LinearScores):
         """Return the probability P(f(X) > 0) that an uncertain example lies on the positive side.
 
         It counts the error bars of the example alone, not how well the classes separate; for a
-        certain example it is 0, 1/2 or 1.
+        certain example it is 0, 1/2 or 1. Of a mixture it is the mean over its components.
 
         Parameters
         ----------
@@ -123,10 +127,12 @@ class LinearModel(LinearScores):
         """
         check_is_fitted(self)
         data = self._read_with_errors(X, X_std, X_cov)
+        mixtures = isinstance(data, GaussianMixtures)
+        parts = data.components if mixtures else data
         probability: Array = _core.side_probability(
-            self.decision_function(data), self.decision_std(data)
+            self.decision_function(parts), self.decision_std(parts)
         )
-        return probability
+        return data.means_of(probability) if mixtures else probability
 
     def _squeezed(self, values: Array) -> Array:
         return values[:, 0] if values.shape[1] == 1 else values

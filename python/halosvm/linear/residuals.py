@@ -15,6 +15,7 @@ from halosvm import _core
 from halosvm.checks.estimator import first_index
 from halosvm.checks.frames import Labels, paired
 from halosvm.checks.reading import as_float_array, refuse_where, require_finite
+from halosvm.gaussians.mixtures import components_of
 from halosvm.linear.linear_fit import (
     Result,
     Status,
@@ -28,7 +29,7 @@ from halosvm.linear.returned import ROUNDING, View, as_returned
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.mixtures import Examples
     from halosvm.linear.linear_fit import Settings
 
     Array = NDArray[np.float64]
@@ -132,7 +133,7 @@ def free_model(
 
 
 def fit_residuals(
-    data: Gaussians,
+    data: Examples,
     values: Array,
     weights: Array,
     variances: Array | None,
@@ -145,6 +146,10 @@ def fit_residuals(
     The examples are there twice, once for each half: that of sign 1 and that of sign -1. J and its
     bound are in the unit of the halves, the model in that of the values; it is what J is of.
     """
+    data, shares, rows = components_of(data, weights)
+    assert shares is not None
+    values, weights = values[rows], shares
+    variances = None if variances is None else variances[rows]
     n, d = data.shape
     twice = data[np.tile(np.arange(n), 2)]
     codes = np.repeat(np.array([1, 0], dtype=np.int16), n)

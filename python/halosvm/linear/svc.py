@@ -20,6 +20,8 @@ from halosvm.checks.targets import (
     weights_of_part,
 )
 from halosvm.files.chunks import Chunks
+from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.mixtures import GaussianMixtures, components_of
 from halosvm.gaussians.subspace import require_fraction, require_mean
 from halosvm.linear.error_sizes import (
     require_error_scale,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
-    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.mixtures import Examples
     from halosvm.linear.sums import Source
 
     Array = NDArray[np.float64]
@@ -51,6 +53,10 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     form, so that each example counts by how likely it lies on the wrong side:
 
     .. math:: \min_{w, b}\ \tfrac12 |w|^2 + C \sum_i c_i\, E \max(0, 1 - y_i (w'X_i + b))
+
+    A mixture of Gaussians is charged the expectation over it, the sum over its components, each
+    times its weight, and predicted by its mean. `error_scale` widens it around its mean, `subspace`
+    truncates its components; losses that are no expectations refuse it.
 
     Certain examples (:math:`\Sigma_i = 0`) are charged the hinge loss; if all are certain, this is
     the linear support vector machine. More than two classes are handled one against the rest.
@@ -193,6 +199,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     """
 
     __metadata_request__partial_fit: ClassVar = ERRORS
+    _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True
 
     def __init__(
@@ -243,7 +250,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
 
     def fit(
         self,
-        X: Gaussians | ArrayLike | Chunks,
+        X: Examples | ArrayLike | Chunks,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -258,7 +265,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
 
         Parameters
         ----------
-        X : Gaussians, or array-like or sparse array of shape (n_samples, n_features)
+        X : Gaussians or GaussianMixtures, or array-like or sparse array of shape (n_samples, \
+n_features)
             Training examples, or only their means; or `halosvm.chunks`, alone, for data larger than
             memory.
         y : array-like of shape (n_samples,)
@@ -288,7 +296,8 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         -----
         ConvergenceWarning
             If `max_iter` iterations end, or the search stalls, before the suboptimality `tol` is
-            certified, or if the objective is least at w = 0.
+            certified, if the objective is least at w = 0, or if one class is predicted of all
+            training examples.
         """
         with self._all_or_nothing():
             self.__dict__.pop("_stream", None)
@@ -327,7 +336,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     @available_if(can_follow_streams)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -386,17 +395,23 @@ class UncertainSVC(GaussianClassifier, LinearModel):
             stream = self.__dict__.get("_stream")
             if stream is None:
                 k = 1 if len(self.classes_) == 2 else len(self.classes_)
-                zero = (np.zeros((k, data.shape[1])), np.zeros(k))
+                zero: tuple[Array, Array] = (np.zeros((k, data.shape[1])), np.zeros(k))
                 start = zero if first else (self.coef_, self.intercept_)
                 stream = Stream.at(*start, settings, n_total)
             stream.require_same(settings, n_total)
-            self._stream = stream.follow(data, weights, codes=codes)
+            parts, shares, rows = components_of(data, weights)
+            self._stream = stream.follow(parts, shares, codes=codes[rows])
             self.coef_, self.intercept_ = self._stream.model
             self._stream.describe(self)
             return self
 
-    def _sized(self, data: Gaussians, X: Any, radii: Any = None) -> Gaussians:
+    def _sized(self, data: Any, X: Any, radii: Any = None) -> Any:
         """Return the examples with the errors that the loss is to see."""
+        if isinstance(data, GaussianMixtures) and not self.loss.startswith("expected_"):
+            raise ValueError(
+                f"loss={self.loss!r} is no expectation, and of GaussianMixtures only those are "
+                "known; X.moments()[0] are their means"
+            )
         if self.subspace is not None:
             p, mean = float(self.subspace), self.subspace_mean
             data = data.truncate(p, mean=mean, n_threads=self.n_threads)

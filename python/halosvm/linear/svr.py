@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from halosvm.checks.errors_seen import warn_of_posteriors
 from halosvm.checks.estimator import ERRORS, GaussianRegressor, have_errors, read_targets
 from halosvm.checks.parameters import require_number
 from halosvm.checks.reading import as_float_array, require_finite
 from halosvm.checks.targets import weight_of_each
 from halosvm.files.chunks import Chunks
+from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.mixtures import GaussianMixtures, components_of
 from halosvm.linear.error_sizes import require_error_scale, with_sizes
 from halosvm.linear.linear_fit import SOLVERS, Settings
 from halosvm.linear.linear_model import LinearScores
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from halosvm.gaussians.covariances import Covariances
-    from halosvm.gaussians.gaussians import Gaussians
+    from halosvm.gaussians.mixtures import Examples
     from halosvm.linear.linear_fit import Result
     from halosvm.linear.sums import Source
 
@@ -43,11 +46,12 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     .. math:: \min_{w, b}\ \tfrac12 |w|^2 + C \sum_i c_i\, E\, \mathrm{loss}(r_i)
 
-    This is right where the example is a distribution (a tolerance, the frames of a clip). Where
-    the values of X are measurements of true values that y depends on,
-    ``EmpiricalBayes(output="mean")`` comes first: else slopes are shrunk towards 0, as they are by
-    every regression on noisy features. Posteriors as Gaussians would shrink them again, for the
-    spread of a posterior knows nothing of y.
+    This is right where the example is a distribution (a tolerance, the frames of a clip). A mixture
+    of Gaussians is charged the sum over its components, each times its weight. Where the values of
+    X are measurements of true values that y depends on, ``EmpiricalBayes(output="mean")`` comes
+    first: else slopes are shrunk towards 0, as they are by every regression on noisy features.
+    Posteriors as Gaussians or mixtures shrink them as well, for the spread of a posterior knows
+    nothing of y; `fit` warns of them.
 
     Parameters
     ----------
@@ -126,6 +130,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     __metadata_request__fit: ClassVar = {**ERRORS, "y_std": True}
     __metadata_request__partial_fit: ClassVar = {**ERRORS, "y_std": True}
+    _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True
 
     coef_: Array
@@ -166,7 +171,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     def fit(
         self,
-        X: Gaussians | ArrayLike | Chunks,
+        X: Examples | ArrayLike | Chunks,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -180,7 +185,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
         Parameters
         ----------
-        X : Gaussians, or array-like or sparse array of shape (n_samples, n_features)
+        X : Gaussians or GaussianMixtures, or array-like or sparse array of shape (n_samples, \
+n_features)
             Training examples, or only their means; or `halosvm.chunks`, alone, for data larger than
             memory.
         y : array-like of shape (n_samples,)
@@ -211,6 +217,8 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         ConvergenceWarning
             If `max_iter` iterations end, or the search stalls, before the suboptimality `tol` is
             certified.
+        UserWarning
+            If X is posteriors of `EmpiricalBayes` with their spread, in place of posterior means.
         """
         with self._all_or_nothing():
             self.__dict__.pop("_stream", None)
@@ -226,6 +234,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
         rows = {"X": X, "X_std": X_std, "X_cov": X_cov, "y": y}
         data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
         data = with_sizes(data, X, self.error_scale)
+        warn_of_posteriors(self, data)
         values = as_float_array(y, "y", len(data)).astype(np.float64)
         require_finite(values, "y")
         weights = weight_of_each(sample_weight, len(data))
@@ -240,7 +249,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     def partial_fit(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
@@ -275,11 +284,16 @@ class UncertainSVR(GaussianRegressor, LinearScores):
                 data = self._read_with_errors(X, X_std, X_cov)
                 self._remember_errors(self._had_errors or have_errors(data))
             data = with_sizes(data, X, self.error_scale)
+            if first:
+                warn_of_posteriors(self, data)
             values = as_float_array(y, "y", len(data)).astype(np.float64)
             require_finite(values, "y")
             weights = weight_of_each(sample_weight, len(data), is_part=True)
             noise = variances_of(y_std, len(data), 1.0, **rows)
-            halves = self._halves(Scale(0.0, 1.0), 0.0)(values, weights, noise)
+            parts, shares, of = components_of(data, weights)
+            assert shares is not None
+            noise = None if noise is None else noise[of]
+            halves = self._halves(Scale(0.0, 1.0), 0.0)(values[of], shares, noise)
             stream = self.__dict__.get("_stream")
             if stream is None:
                 start = (np.zeros((1, data.shape[1])), np.zeros(1))
@@ -287,7 +301,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
                     start = (self.coef_[None], np.array([self.intercept_]))
                 stream = Stream.at(*start, settings, n_total)
             stream.require_same(settings, n_total)
-            self._stream = stream.follow(data, weights, halves=halves, shares=self._shares())
+            self._stream = stream.follow(parts, shares, halves=halves, shares=self._shares())
             coef, intercept = self._stream.model
             self.coef_, self.intercept_ = coef[0], float(intercept[0])
             self._stream.describe(self)
@@ -325,7 +339,7 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
     def predict(
         self,
-        X: Gaussians | ArrayLike,
+        X: Examples | ArrayLike,
         *,
         return_std: bool = False,
         X_std: ArrayLike | None = None,
@@ -335,11 +349,11 @@ class UncertainSVR(GaussianRegressor, LinearScores):
 
         Parameters
         ----------
-        X : Gaussians or array-like of shape (n_samples, n_features)
+        X : Gaussians, GaussianMixtures or array-like of shape (n_samples, n_features)
             Examples; a covariance does not change the mean.
         return_std : bool, default=False
             Whether to return also what the errors of X alone do to the prediction,
-            sqrt(w'Sw).
+            sqrt(w'Sw), S the covariance of a Gaussian or a mixture.
         X_std, X_cov : optional
             Errors of `X` for that, as in `fit`; they do not change the mean.
 

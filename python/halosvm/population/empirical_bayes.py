@@ -325,6 +325,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
             covariances = Covariances.full(found["matrices"])
         of_each = getattr(self, "feature_units_in_", None)
         posterior = data.mapped_to(means, covariances, feature_names=names, feature_units=of_each)
+        posterior.as_posteriors()
         if joined:
             return posterior
         counts = np.full(len(data), self.n_components_)

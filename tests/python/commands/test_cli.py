@@ -221,19 +221,24 @@ def test_cross_validated_c_is_the_best_of_the_grid(tmp_path, capsys, cancer):
     assert "(chosen by cross-validation)" in out
     std = np.zeros_like(features)
     std[:, :3] = errors
-    accuracy = []
+    found = []
     for C in C_GRID:
         scores = []
         for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(std, labels):
             centre, spread = features[train].mean(axis=0), features[train].std(axis=0)
             clf = UncertainSVC(C=C, random_state=0)
             clf.fit((features[train] - centre) / spread, labels[train], X_std=std[train] / spread)
-            scores.append(clf.score((features[test] - centre) / spread, labels[test]))
-        accuracy.append(np.mean(scores))
-    assert f"{100 * max(accuracy):.2f} % by 3-fold" in out
-    # Equal accuracies are decided by the smaller C; roundings may decide between ties here.
-    best = accuracy[C_GRID.index(load_model(tmp_path / "m.json").C)]
-    assert best == pytest.approx(max(accuracy), abs=1e-12)
+            f = clf.decision_function((features[test] - centre) / spread)
+            signed = np.where(labels[test] == clf.classes_[1], f, -f)
+            slopes = np.geomspace(1e-3, 1e5, 4000) / np.abs(f).max()
+            loss = np.logaddexp(0.0, -np.outer(slopes, signed)).mean(axis=1).min()
+            scores.append((loss, np.mean(signed > 0)))
+        found.append(np.mean(scores, axis=0))
+    loss, accuracy = np.transpose(found)
+    chosen = C_GRID.index(load_model(tmp_path / "m.json").C)
+    assert f"{100 * accuracy[chosen]:.2f} % by 3-fold" in out
+    assert "the best of 9 values of C by log loss" in out
+    assert loss[chosen] == pytest.approx(loss.min(), rel=1e-3)  # of the slopes tried
 
 
 def test_evaluation_counts_what_prediction_says(capsys, model, cancer_csv, cancer):

@@ -125,6 +125,7 @@ def test_pipelines_that_begin_with_a_population_are_kept(tmp_path, data, name):
     np.testing.assert_array_equal(loaded.predict(X), pipeline.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:UncertainSVR is fitted to posteriors:UserWarning")
 @pytest.mark.parametrize("output", ["gaussian", "mean"])
 def test_names_of_features_stay_where_a_pipeline_reads_them(tmp_path, data, output):
     X, score = data

@@ -294,7 +294,7 @@ def fit(make_gaussians):
     def fit(kind="diagonal", n_classes=2, **options):
         X, y = make_gaussians(kind, n=60, d=4)
         y = y if n_classes == 2 else np.arange(60) % n_classes
-        return UncertainKernelSVC(C=2.0, **options).fit(X, y)
+        return UncertainKernelSVC(C=2.0, spread="exact", **options).fit(X, y)
 
     return fit
 
@@ -379,7 +379,7 @@ def expected_kernel_values(model, points):
 def test_mixtures_have_the_deviation_of_their_draws(make_gaussians, closed):
     components, y = make_gaussians("diagonal", n=120, d=4)
     X = GaussianMixtures(components, np.tile([0.3, 0.7], 60), 2)
-    model = UncertainKernelSVC(C=2.0, tol=1e-3, **closed).fit(X, y[::2])
+    model = UncertainKernelSVC(C=2.0, tol=1e-3, spread="exact", **closed).fit(X, y[::2])
     rng, n_draws = np.random.default_rng(0), 40_000
     own = [1.0] * 3
     if closed.get("normalize"):

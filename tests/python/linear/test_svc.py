@@ -175,6 +175,23 @@ def test_minimiser_at_zero_is_recognised_and_explained(solver):
     assert (clf.predict([[5.0], [0.0], [-0.5]]) == "many").all()
 
 
+def test_one_class_alone_is_told_where_w_is_not_zero():
+    rng = np.random.default_rng(3)
+    y = np.where(np.arange(100) % 20 < 3, "few", "many")
+    x = rng.normal(size=(100, 2)) + 1.5 * (y == "few")[:, np.newaxis]
+    clf = UncertainSVC(C=0.01)
+    message = r"only the class 'many' is predicted of all training examples.*class_weight='balan"
+    with pytest.warns(ConvergenceWarning, match=message):
+        clf.fit(x, y, X_std=np.full((100, 2), 0.6))
+    assert (clf.predict(x) == "many").all()
+    assert clf.coef_.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.set_params(class_weight="balanced").fit(x, y, X_std=np.full((100, 2), 0.6))
+        clf.set_params(class_weight=None, C=10.0).fit(x, y)
+    assert set(clf.predict(x)) == {"few", "many"}
+
+
 def test_balanced_weights_move_the_minimiser_away_from_zero():
     X, y = MAJORITY
     clf = fit(X, y, X_std=np.full((100, 1), 2.0), C=0.1, class_weight="balanced")

@@ -236,6 +236,7 @@ def test_errors_of_the_values_add_to_those_of_the_examples():
     assert with_noise.objective_ == pytest.approx(without.objective_ + added, rel=2e-6)
 
 
+@pytest.mark.filterwarnings("ignore:UncertainSVR is fitted to posteriors:UserWarning")
 @pytest.mark.parametrize(("output", "slope"), [("mean", 1.0), ("gaussian", 0.5)])
 def test_means_of_posteriors_have_the_slope_of_true_values_and_their_spread_halves_it(
     output, slope

@@ -17,6 +17,7 @@ from sklearn.metrics import (
     r2_score,
 )
 
+from halosvm.checks.targets import one_class_alone
 from halosvm.commands.choices import RANKS, CommandError
 from halosvm.commands.tables.groups import without_groups
 from halosvm.commands.tables.predicting import require_population
@@ -73,7 +74,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     if values:
         lines = _errors(machine, table.values, as_the_machine_sees(model, X), w)
     else:
-        lines = _hits(model, _class_codes(machine, table), X, w, arguments.at or RANKS)
+        lines = _hits(model, _class_codes(machine, table), X, w, arguments)
     if table.weights is not None:
         column = arguments.weight or trained.weight
         print(f"weights      of column {column!r}, in all but counts of rows and calibration")
@@ -98,19 +99,28 @@ def _errors(machine: Any, truth: Any, X: Gaussians, w: Weights) -> Iterator[str]
 
 
 def _hits(
-    model: Any, truth: npt.NDArray[np.intp], X: Gaussians, w: Weights, ranks: Sequence[int]
+    model: Any,
+    truth: npt.NDArray[np.intp],
+    X: Gaussians,
+    w: Weights,
+    arguments: argparse.Namespace,
 ) -> Iterator[str]:
     """Write how many labels are right, and of which classes, line by line."""
     machine, seen = machine_of(model), as_the_machine_sees(model, X)
     calibrated = hasattr(model, "predict_proba")
     labels = model.predict(X) if calibrated else machine.predict(seen)
     predicted = np.searchsorted(machine.classes_, labels)
+    alone = one_class_alone(machine.classes_, predicted, "rows")
+    if alone and truth.min() != truth.max():
+        tell(arguments.command, alone)
     names = [str(value) for value in machine.classes_]
     right = int(np.sum(truth == predicted))
     accuracy = accuracy_score(truth, predicted, sample_weight=w)
     yield f"accuracy     {100 * accuracy:.2f} % ({right} of {len(truth)} rows)"
     if len(names) == 2:
-        yield from _of_two_classes(machine, truth, predicted, seen, w, names[1], ranks)
+        yield from _of_two_classes(
+            machine, truth, predicted, seen, w, names[1], arguments.at or RANKS
+        )
     if calibrated:
         probabilities = model.predict_proba(X)
         for k in range(1 if len(names) == 2 else 0, len(names)):

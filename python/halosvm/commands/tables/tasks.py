@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import get_scorer, make_scorer, mean_pinball_loss
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils.multiclass import _ovr_decision_function
 
+from halosvm.calibration.curves import margin_log_loss
 from halosvm.files.tables.labels import parse_labels
 from halosvm.files.tables.trouble import TableError
 from halosvm.linear.residual_losses import LOSSES as REGRESSION_LOSSES
@@ -50,6 +52,10 @@ class Task:
         Whether each fold is to have a part of each class.
     scoring : callable
         The scorer, which takes weights.
+    choosing : callable
+        The scorer by which C is chosen.
+    criterion : str
+        What that measures.
     groups : ndarray of str or None
         What each row belongs to, where rows of one are to stay together.
     """
@@ -64,6 +70,8 @@ class Task:
     told: Callable[[float], str]
     stratified: bool
     scoring: Any
+    choosing: Any
+    criterion: str
     groups: npt.NDArray[np.str_] | None = None
 
     def by_groups(self, groups: npt.NDArray[np.str_]) -> Task:
@@ -87,14 +95,21 @@ class Task:
         return list(by_group(n_folds, **options).split(rows, self.y, self.groups))
 
 
-def classification(table: Table, column: str | None) -> Task:
-    """Return the task of telling labels."""
+def classification(table: Table, column: str | None, machine: Any) -> Task:
+    """Return the task of telling labels.
+
+    C is chosen by `margin_log_loss`, not by accuracy, which may be highest where the larger class
+    alone is predicted.
+    """
     counts = Counter(table.labels)
     if len(counts) < 2:
         where = "the label" if column is None else f"column {column!r}"
         raise TableError(f"{table.path}: {where} holds one class only: {table.labels[0]!r}")
+    labels = parse_labels(table.labels)
+    pairs = getattr(machine, "decision_function_shape", "ovr") == "ovo" and len(counts) > 2
+    options = {"classes": np.unique(labels), "pairs": pairs}
     return Task(
-        parse_labels(table.labels),
+        labels,
         _weights(table),
         {"classes": ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))},
         min(counts.values()),
@@ -104,6 +119,10 @@ def classification(table: Table, column: str | None) -> Task:
         lambda score: f"{100 * score:.2f} %",
         stratified=True,
         scoring=_weighted(get_scorer("accuracy")),
+        choosing=_weighted(
+            make_scorer(_of_margins, response_method="decision_function", **options)
+        ),
+        criterion="log loss",
     )
 
 
@@ -116,25 +135,41 @@ def regression(table: Table, machine: Any) -> Task:
     unit = float(np.sqrt(np.average(about_mean**2, weights=table.weights))) or 1.0
     grid = _grid(table, unit ** (2 - REGRESSION_LOSSES[machine.loss].degree))
     errors = "no error column" if std is None else "with an error column"
-    task = Task(
+    measure, told = "R^2", lambda score: f"{score:.4f}"
+    scorer = get_scorer("r2")
+    if machine.loss == "pinball":
+        # R^2 would favour the mean where another quantile is asked for
+        measure, told = "pinball loss", lambda score: f"{-score:.6g}"
+        scorer = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=machine.quantile)
+    scoring = _weighted(scorer)
+    return Task(
         y,
         _weights(table) | ({} if std is None else {"y_std": std}),
         {"values": f"{y.min():g} to {y.max():g}, {errors}"},
         len(y) // 2,  # R^2 needs two rows
         "1 row" if len(y) == 1 else f"{len(y)} rows",
         grid,
-        "R^2",
-        lambda score: f"{score:.4f}",
+        measure,
+        told,
         stratified=False,
-        scoring=_weighted(get_scorer("r2")),
+        scoring=scoring,
+        choosing=scoring,
+        criterion=measure,
     )
-    if machine.loss != "pinball":
-        return task
-    # R^2 would favour the mean where another quantile is asked for
-    scoring = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=machine.quantile)
-    return replace(
-        task, measure="pinball loss", told=lambda score: f"{-score:.6g}", scoring=_weighted(scoring)
-    )
+
+
+def _of_margins(
+    y: npt.NDArray[Any],
+    decision: npt.NDArray[np.float64],
+    *,
+    classes: npt.NDArray[Any],
+    pairs: bool,
+    sample_weight: npt.NDArray[np.float64] | None = None,
+) -> float:
+    if pairs:
+        decision = _ovr_decision_function(decision < 0, -decision, len(classes))
+    weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    return -margin_log_loss(decision, np.searchsorted(classes, y), weights)
 
 
 def _grid(table: Table, unit: float = 1.0) -> tuple[float, ...]:

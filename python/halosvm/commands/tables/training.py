@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.checks.error_names import of_measurements
+from halosvm.checks.targets import one_class_alone
 from halosvm.commands.choices import CommandError
 from halosvm.commands.tables.groups import groups_of
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
@@ -20,6 +21,7 @@ from halosvm.commands.tables.reading import (
     progress,
     read,
     refuse_one_file_for_both,
+    tell,
 )
 from halosvm.commands.tables.tasks import classification, regression
 from halosvm.files.atomic import require_writable
@@ -73,7 +75,11 @@ def train(arguments: argparse.Namespace) -> None:
     with warnings.catch_warnings(), config_context(enable_metadata_routing=True):
         # The summary says how far from the optimum the fit may be.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        task = classification(table, arguments.label) if classes else regression(table, machine)
+        task = (
+            classification(table, arguments.label, machine)
+            if classes
+            else regression(table, machine)
+        )
         groups = None if arguments.group is None else groups_of(table, arguments.group)
         if groups is not None:
             task = task.by_groups(groups)
@@ -81,6 +87,11 @@ def train(arguments: argparse.Namespace) -> None:
         pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
         X = as_taken(pipeline, X)
         fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
+        if classes:
+            predicted = np.searchsorted(fitted.classes_, fitted.predict(X))
+            alone = one_class_alone(fitted.classes_, predicted, "rows")
+            if alone:
+                tell(arguments.command, f"{alone}; try --class-weight balanced, or another --C")
     model = in_table_units(fitted, table.features)
     trained = Trained(
         arguments.label,
@@ -219,14 +230,15 @@ def _choose_and_fit(
         quality = f"{task.told(scores.mean())} {how}"
     else:
         progress(f"trying {len(task.grid)} values of C on {n_folds} folds")
-        search = GridSearchCV(
-            pipeline, {"machine__C": list(task.grid)}, refit=arguments.calibrate is None, **options
+        options["scoring"] = {"told": task.scoring, "choosing": task.choosing}
+        search = GridSearchCV(pipeline, {"machine__C": list(task.grid)}, refit=False, **options)
+        found = search.fit(X, y, **params).cv_results_
+        best = int(np.argmin(found["rank_test_choosing"]))
+        quality = (
+            f"{task.told(found['mean_test_told'][best])} {how}, with the best of {len(task.grid)} "
+            f"values of C by {task.criterion}"
         )
-        search.fit(X, y, **params)
-        quality = f"{task.told(search.best_score_)} {how}, the best of {len(task.grid)} values of C"
-        if arguments.calibrate is None:
-            return search.best_estimator_, quality
-        pipeline.set_params(**search.best_params_)
+        pipeline.set_params(machine__C=task.grid[best])
     progress("fitting all rows")
     if arguments.calibrate is None:
         return pipeline.fit(X, y, **params), quality
