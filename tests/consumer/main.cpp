@@ -1,7 +1,9 @@
-// Trains a classifier on a table of means and standard deviations, saves it, loads it, and predicts.
+// Trains a classifier on a table of means and standard deviations, saves it, loads it, and predicts. Classifies by
+// whatever machine Python has saved.
 //
 //   consumer train TABLE.csv MODEL.json
 //   consumer predict TABLE.csv MODEL.json
+//   consumer classify TABLE.csv MODEL.json
 
 #include <halosvm/halosvm.hpp>
 
@@ -14,6 +16,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -73,20 +76,33 @@ void predict(const halosvm::Matrix& means, const halosvm::Matrix& stds, const st
   for (std::size_t i = 0; i < labels.size(); ++i) std::cout << labels[i] << text(scores, i) << text(spreads, i) << '\n';
 }
 
+/// Classes, scores, and probabilities where the machine is calibrated.
+void classify(const halosvm::Matrix& means, const halosvm::Matrix& stds, const std::string& path) {
+  const auto machine = halosvm::Machine::load(path);
+  const halosvm::Examples examples = stds.isZero(0.0) ? halosvm::Examples(means) : halosvm::Examples(means, stds);
+  const std::vector<halosvm::ClassLabel> labels = machine.predict(examples);
+  const halosvm::Matrix scores = machine.decision_function(examples);
+  halosvm::Matrix probabilities(means.rows(), 0);
+  if (!machine.curves.empty()) probabilities = machine.predict_proba(examples);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    std::visit([](const auto& label) { std::cout << label; }, labels[i]);
+    std::cout << text(scores, i) << text(probabilities, i) << '\n';
+  }
+}
+
 }  // namespace
 
 int main(int argc, char* argv[]) {
   try {
     const std::vector<std::string> words(argv + 1, argv + argc);
-    if (words.size() != 3 || (words[0] != "train" && words[0] != "predict")) {
-      throw std::runtime_error("usage: consumer train|predict TABLE.csv MODEL.json");
+    const std::string command = words.size() == 3 ? words[0] : "";
+    if (command != "train" && command != "predict" && command != "classify") {
+      throw std::runtime_error("usage: consumer train|predict|classify TABLE.csv MODEL.json");
     }
     const Table table(words[1]);
-    if (words[0] == "train") {
-      train(table.means, table.stds, table.labels, words[2]);
-    } else {
-      predict(table.means, table.stds, words[2]);
-    }
+    if (command == "train") train(table.means, table.stds, table.labels, words[2]);
+    if (command == "predict") predict(table.means, table.stds, words[2]);
+    if (command == "classify") classify(table.means, table.stds, words[2]);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

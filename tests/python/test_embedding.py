@@ -9,12 +9,16 @@ import platform
 import re
 import shutil
 import subprocess
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 
 import halosvm
+from halosvm.calibration.scores import scores
 
 ROOT = Path(__file__).parents[2]
 CONSUMER = ROOT / "tests" / "consumer"
@@ -181,6 +185,127 @@ def test_model_of_python_predicts_the_same_bits_in_the_program(
     np.testing.assert_array_equal(label, model.predict(X))
     assert_same(score, model.decision_function(X).reshape(len(X), -1))
     assert_same(spread, model.decision_std(X).reshape(len(X), -1))
+
+
+def batches(mean, std):
+    """Return the same means with covariances of every kind that files hold, by name."""
+    rng = np.random.default_rng(0)
+    n, d = mean.shape
+    factors = 0.3 * rng.normal(size=(n, d, 2))
+    ragged = [factors[i, :, : i % 3] for i in range(n)]
+    kinds = halosvm.Covariances
+    pairs = halosvm.Gaussians(mean, std=std)
+    return {
+        "zero": halosvm.Gaussians(mean),
+        "isotropic": halosvm.Gaussians(mean, std=std[:, 0]),
+        "diagonal": pairs,
+        "float32": halosvm.Gaussians(mean.astype(np.float32), std=std.astype(np.float32)),
+        "low_rank": halosvm.Gaussians(mean, cov=kinds.low_rank(factors)),
+        "ranks": halosvm.Gaussians(mean, cov=kinds.low_rank(ragged, diagonal=std**2)),
+        "full": halosvm.Gaussians(mean, cov=factors @ factors.transpose(0, 2, 1)),
+        "columns": halosvm.Gaussians(
+            mean, cov=kinds.diagonal(std[:, 1:] ** 2, columns=range(1, d), n_features=d)
+        ),
+        "mixtures": halosvm.GaussianMixtures(
+            pairs[np.arange(2 * n) // 2], np.tile([0.25, 0.75], n), np.full(n, 2)
+        ),
+    }
+
+
+def machines(n_classes):
+    """Return machines fitted to 90 examples with three features, and these, by what they are."""
+    labels, mean, std = examples(n_classes, 3)
+    SVC = halosvm.UncertainKernelSVC
+    given = batches(mean, std)
+    fitted = {}
+    for kind, X in given.items():
+        fitted["rbf", kind] = SVC(gamma=0.5).fit(X, labels)
+        fitted["linear", kind] = SVC(kernel="linear").fit(X, labels)
+        if kind != "mixtures":
+            fitted["poly", kind] = SVC(kernel="poly", degree=2, coef0=1.0).fit(X, labels)
+    X = given["diagonal"]
+    for kind in ("zero", "isotropic", "diagonal"):
+        fitted["laplacian", kind] = SVC(kernel="laplacian").fit(given[kind], labels)
+    others = {
+        "normalized": SVC(normalize=True),
+        "scaled": SVC(gamma=[0.1, 0.5, 1.0], decision_function_shape="ovo"),
+        "cubic": SVC(kernel="poly", normalize=True, coef0=1.0),
+        "level2": SVC(level2="gaussian"),
+        "level2 normalized": SVC(kernel="poly", level2="gaussian", normalize=True, C=np.inf),
+    }
+    for name, machine in others.items():
+        fitted[name, "diagonal"] = machine.fit(X, labels)
+    isotropic = halosvm.IsotropicKernelSVC().fit(mean, labels, X_std=std[:, 0])
+    fitted["feature space", "isotropic"] = isotropic
+    if n_classes == 2:
+        total = halosvm.TotalSVC(kernel="rbf", max_iter=5).fit(mean, labels, X_std=0.1 * std)
+        fitted["total", "diagonal"] = total
+    inner = {
+        "linear": halosvm.UncertainSVC(),
+        "rbf": SVC(gamma=0.2),
+        "poly": SVC(kernel="poly", degree=2, coef0=1.0, gamma=0.1),
+    }
+    for kernel, machine in inner.items():
+        for method in ("sigmoid", "isotonic", "temperature"):
+            calibrated = halosvm.UncertainCalibratedClassifier(machine, method=method, cv=2)
+            data = X if n_classes == 2 else mean  # of more classes probabilities are of points
+            fitted[kernel, method] = calibrated.fit(data, labels)
+    frozen = FrozenEstimator(inner["rbf"].fit(mean, labels))
+    calibrated = halosvm.UncertainCalibratedClassifier(frozen)
+    fitted["frozen", "sigmoid"] = calibrated.fit(mean, labels)
+    return labels, mean, std, fitted
+
+
+def expected_of(machine, X):
+    """Return classes, decision values and, of a calibrated machine, probabilities."""
+    if not hasattr(machine, "predict_proba"):
+        return machine.predict(X), [machine.decision_function(X)]
+    decision, _ = scores(machine.estimator_, X, logits=False)
+    return machine.predict(X), [decision, machine.predict_proba(X)]
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
+def saved(request, tmp_path_factory):
+    """Return a folder with files of machines, and what Python predicts by each of each table."""
+    folder = tmp_path_factory.mktemp("machines")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels, mean, std, fitted = machines(request.param)
+    write_table(folder / "points.csv", labels, mean, 0.0 * std)
+    write_table(folder / "errors.csv", labels, mean, std)
+    tables = {
+        "points": halosvm.Gaussians(mean),
+        "errors": halosvm.Gaussians(mean, std=std),
+    }
+    expected = {}
+    for names, machine in fitted.items():
+        path = folder / f"{' '.join(names)}.json"
+        halosvm.save_model(machine, path)
+        for table, X in tables.items():
+            several = request.param > 2 and hasattr(machine, "predict_proba")
+            feature_space = names[0] == "feature space"  # errors are not of features
+            if table == "points" or not (several or feature_space):
+                expected[path, table] = expected_of(machine, X)
+    return expected
+
+
+def close(names):
+    """Return the tolerance: rounding, and what the steepest piece of a rising curve makes of it."""
+    return 1e-7 if "isotonic" in names else 1e-10
+
+
+@embeds
+def test_every_machine_of_python_predicts_the_same_in_the_program(consumer, saved):
+    for (path, table), (labels, values) in saved.items():
+        lines = run(consumer, "classify", path.parent / f"{table}.csv", path).splitlines()
+        actual = np.array([[float(word) for word in line.split()] for line in lines])
+        wanted = np.column_stack(values)
+        np.testing.assert_array_equal(actual[:, 0], labels, err_msg=path.stem)
+        tolerance = close(path.stem)
+        message = f"{path.stem}, {table}"
+        np.testing.assert_allclose(
+            actual[:, 1:], wanted, rtol=tolerance, atol=tolerance, err_msg=message
+        )
 
 
 @embeds

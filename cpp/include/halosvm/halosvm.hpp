@@ -31,6 +31,8 @@
 #include "halosvm/solver/stream.hpp"
 #include "halosvm/solver/sgd.hpp"
 #include "halosvm/model/linear_model.hpp"
+#include "halosvm/model/kernel_model.hpp"
 #include "halosvm/model/calibration.hpp"
 #include "halosvm/model/model_file.hpp"
+#include "halosvm/model/machine.hpp"
 #include "halosvm/uncertain_svc.hpp"

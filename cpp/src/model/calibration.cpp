@@ -1,10 +1,11 @@
-// Platt scaling: decision values, labels and weights come in, slope and offset of a logistic curve go out.
+// Calibration: decision values, labels and weights come in, a logistic curve goes out; probabilities by any curve.
 
 #include "halosvm/model/calibration.hpp"
 
 #include "halosvm/core/check.hpp"
 #include "halosvm/core/logistic.hpp"
 #include "halosvm/core/normal.hpp"
+#include "halosvm/loss/loss.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -114,6 +115,13 @@ class Likelihood {
   double target_negative_ = 0.0;
 };
 
+/// E max(0, m + s Z) for s > 0.
+double expected_positive_part(double m, double s) {
+  const Ratio z = exact_ratio(m, s);
+  const double sign = z.value < 0.0 ? -1.0 : 1.0;
+  return std::max(m, 0.0) + s * normal_tail(sign * z.value, sign * z.error).hinge;
+}
+
 }  // namespace
 
 double PlattScaling::probability(double f) const { return descending_sigmoid(slope * f + offset); }
@@ -139,6 +147,74 @@ double PlattScaling::expected_probability(double mean, double std) const {
   // What is known to be off without errors is taken off as long as errors are small.
   const double off = mixture(u, 1.0, 0.0) - descending_sigmoid(u);
   return std::clamp(mixture(u, 1.0, width) - std::exp(-1.5 * width * width) * off, 0.0, 1.0);
+}
+
+double IsotonicCurve::expected_probability(double mean, double std) const {
+  check::same_size("heights", heights.size(), "at", at.size(), "points");
+  check::require(at.size() > 0, "at", "is empty");
+  if (std::isnan(mean)) check::fail("mean", "is nan");
+  if (!(std >= 0.0)) check::not_negative("std", std);
+  const Index last = at.size() - 1;
+  if (std < smallest_spread) {
+    const Index after = std::upper_bound(at.data(), at.data() + at.size(), mean) - at.data();
+    if (after == 0) return heights(0);
+    if (after > last) return heights(last);
+    const double slope = (heights(after) - heights(after - 1)) / (at(after) - at(after - 1));
+    return slope * (mean - at(after - 1)) + heights(after - 1);
+  }
+  // Each piece has its slope times the difference of two expected hinges; one that is much narrower than the law, where
+  // these cancel, its rise times the probability of what is above its middle.
+  constexpr double narrow = 1e-3;
+  double sum = heights(0);
+  for (Index k = 0; k < last; ++k) {
+    const double width = at(k + 1) - at(k);
+    const double below = mean - at(k);
+    const double above = mean - at(k + 1);
+    const bool cancels = width < narrow * std;
+    const double share = cancels ? normal_cdf(0.5 * (below + above) / std)
+                                 : (expected_positive_part(below, std) - expected_positive_part(above, std)) / width;
+    sum += share * (heights(k + 1) - heights(k));
+  }
+  return sum;
+}
+
+Matrix probabilities(const std::vector<Curve>& curves, const ConstMatrixRef& scores, const ConstMatrixRef& stds) {
+  const Index n_columns = scores.cols();
+  check::same_size("stds", stds.rows(), "scores", scores.rows(), "rows");
+  check::same_size("stds", stds.cols(), "scores", n_columns, "columns");
+  check::require(n_columns > 0 && !curves.empty(), "curves", "or scores are none");
+  const auto* temperature = std::get_if<Temperature>(curves.data());
+  const Index n_curves = temperature != nullptr ? 1 : n_columns;
+  check::same_size("curves", static_cast<Index>(curves.size()), "scores", n_curves, "classes");
+  const auto value = [&](Index i, Index k) {
+    const auto of_curve = [&](const auto& curve) { return curve.expected_probability(scores(i, k), stds(i, k)); };
+    return std::visit(of_curve, curves[static_cast<std::size_t>(k)]);
+  };
+  if (n_columns == 1) {
+    Matrix out(scores.rows(), 2);
+    for (Index i = 0; i < out.rows(); ++i) {
+      out(i, 1) = value(i, 0);
+      out(i, 0) = 1.0 - out(i, 1);
+    }
+    return out;
+  }
+  check::require((stds.array() == 0.0).all(), "stds",
+                 "are not 0: of more than two classes the probabilities of certain examples alone are computed here");
+  Matrix out(scores.rows(), n_columns);
+  for (Index i = 0; i < out.rows(); ++i) {
+    if (temperature != nullptr) {
+      out.row(i) = ((scores.row(i).array() - scores.row(i).maxCoeff()) / temperature->temperature).exp();
+    } else {
+      for (Index k = 0; k < n_columns; ++k) out(i, k) = value(i, k);
+    }
+    const double total = out.row(i).sum();
+    if (total > 0.0) {
+      out.row(i) /= total;
+    } else {
+      out.row(i).setConstant(1.0 / static_cast<double>(n_columns));
+    }
+  }
+  return out;
 }
 
 PlattScaling fit_platt(const ConstVectorRef& decision, const std::uint8_t* positive, const double* weights) {

@@ -5,7 +5,6 @@
 #include "model/numbers.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace halosvm {
 namespace {
@@ -39,8 +38,7 @@ void JsonReader::fail_at(std::size_t at, const std::string& what) const {
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t last = before.rfind('\n');
   const std::size_t column = last == std::string_view::npos ? before.size() + 1 : before.size() - last;
-  throw std::invalid_argument("model file line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
-                              what);
+  throw Error("model file line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
 }
 
 char JsonReader::next() {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,11 @@ namespace halosvm {
 /// A strict reader that knows its place. Every error is a std::invalid_argument with line and column.
 class JsonReader {
  public:
+  /// What it throws.
+  struct Error : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+  };
+
   explicit JsonReader(std::string_view text) : text_(text) {}
 
   /// Calls use(key) for each member of an object, which must read or skip its value; keys are distinct.

@@ -3,27 +3,17 @@
 #include "halosvm/model/model_file.hpp"
 
 #include "halosvm/core/check.hpp"
-#include "model/files.hpp"
-#include "model/json_reader.hpp"
 #include "model/numbers.hpp"
+#include "model/record.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <iterator>
-#include <set>
-#include <system_error>
+#include <utility>
 
 namespace halosvm {
 namespace {
 
 constexpr const char* format_name = "halosvm-model";
-constexpr const char* names_of_machines[] = {"UncertainSVC", "UncertainSVR", "SafeSVC", "TotalSVC"};
-
-bool is_machine(const std::string& name) {
-  return std::any_of(std::begin(names_of_machines), std::end(names_of_machines),
-                     [&](const char* each) { return name == each; });
-}
 
 // ---- what goes together -----------------------------------------------------------------------------------------
 
@@ -33,7 +23,7 @@ std::string fault_of(const SavedModel& saved) {
   const Index d = saved.model.coef.cols();
   const auto n_classes = static_cast<Index>(saved.classes.size());
   const auto n_names = static_cast<Index>(saved.feature_names.size());
-  if (!is_machine(saved.estimator)) return "there is no linear machine " + saved.estimator;
+  if (!record::is_linear(saved.estimator)) return "there is no linear machine " + saved.estimator;
   if (k == 0 || d == 0) return "coef is empty";
   if (saved.model.intercept.size() != k) {
     return "coef has " + std::to_string(k) + " rows, intercept has " + std::to_string(saved.model.intercept.size());
@@ -43,15 +33,8 @@ std::string fault_of(const SavedModel& saved) {
   if (of_values ? (n_classes != 0 || k != 1) : (n_classes < 2 || k != (n_classes == 2 ? 1 : n_classes))) {
     return std::to_string(n_classes) + " classes do not go with " + std::to_string(k) + " rows of coef";
   }
-  if (std::set<ClassLabel>(saved.classes.begin(), saved.classes.end()).size() != saved.classes.size()) {
-    return "two classes have the same label";
-  }
-  for (std::size_t k = 1; k < saved.classes.size(); ++k) {
-    const ClassLabel& before = saved.classes[k - 1];
-    if (saved.classes[k].index() == before.index() && saved.classes[k] < before) {
-      return "classes do not ascend; scores belong to classes in ascending order";
-    }
-  }
+  const std::string of_classes = record::fault_of(saved.classes);
+  if (!of_classes.empty()) return of_classes;
   if (n_names != 0 && n_names != d) {
     return std::to_string(n_names) + " feature_names do not go with " + std::to_string(d) + " columns of coef";
   }
@@ -135,79 +118,6 @@ std::string classes_text(const std::vector<ClassLabel>& classes) {
   return R"({"dtype": ")" + type + R"(", "values": )" + values + '}';
 }
 
-// ---- reading ----------------------------------------------------------------------------------------------------
-
-void read_numbers(JsonReader& reader, std::vector<double>& into) {
-  reader.elements([&] { into.push_back(reader.number()); });
-}
-
-void read_coef(JsonReader& reader, Matrix& coef) {
-  std::vector<double> numbers;
-  std::size_t n_rows = 0;
-  std::size_t n_columns = 0;
-  const std::size_t begin = reader.place();
-  reader.elements([&] {
-    const std::size_t at = reader.place();
-    const std::size_t before = numbers.size();
-    read_numbers(reader, numbers);
-    if (n_rows++ == 0) n_columns = numbers.size();
-    if (numbers.size() - before != n_columns) {
-      reader.fail_at(at, "coef has a row of " + std::to_string(numbers.size() - before) + " numbers, the first has " +
-                             std::to_string(n_columns));
-    }
-  });
-  if (numbers.empty()) reader.fail_at(begin, "coef is empty");
-  coef = Eigen::Map<const Matrix>(numbers.data(), static_cast<Index>(n_rows), static_cast<Index>(n_columns));
-}
-
-ClassLabel read_label(JsonReader& reader) {
-  const std::size_t at = reader.place();
-  const char c = reader.next();
-  if (c == '"') return reader.string();
-  if (c == 't' || c == 'f') return reader.boolean();
-  const std::string_view digits = reader.digits();
-  if (digits.find_first_of(".eE") != std::string_view::npos) {
-    double value = 0.0;
-    if (!read_number(digits, value)) reader.fail_at(at, "a class is beyond the largest number");
-    return value;
-  }
-  std::int64_t whole = 0;
-  if (std::from_chars(digits.data(), digits.data() + digits.size(), whole).ec != std::errc()) {
-    reader.fail_at(at, "a class is beyond the largest integer");
-  }
-  return whole;
-}
-
-void read_classes(JsonReader& reader, std::vector<ClassLabel>& classes) {
-  reader.members([&](const std::string& key) {
-    if (key == "values") {
-      reader.elements([&] { classes.push_back(read_label(reader)); });
-    } else {
-      reader.skip();
-    }
-  });
-}
-
-void read_parameters(JsonReader& reader, SavedModel& saved) {
-  reader.members([&](const std::string& key) {
-    if (key == "loss") {
-      saved.loss = reader.string();
-    } else if (key == "C") {
-      saved.C = reader.number();
-    } else {
-      reader.skip();
-    }
-  });
-}
-
-void require_version(JsonReader& reader) {
-  const std::size_t at = reader.place();
-  const double version = reader.number();
-  if (version != 1.0 && version != 3.0) {
-    reader.fail_at(at, "format_version is " + check::text(version) + "; of linear machines 1 and 3 can be read");
-  }
-}
-
 }  // namespace
 
 std::string write_model(const SavedModel& saved) {
@@ -227,52 +137,38 @@ std::string write_model(const SavedModel& saved) {
   return out + ",\n \"fit\": {}\n}\n";
 }
 
+SavedModel record::linear_machine(const JsonReader& reader, Record& record) {
+  if (record.arrays.count("dual_coef") != 0) {
+    record.fail(reader, record.text("estimator") + " has a kernel here; Machine::load reads it");
+  }
+  const auto matrix = [&](const char* key, std::size_t n_dimensions) {
+    const Array& array = record.array(reader, key);
+    if (array.shape.size() != n_dimensions || array.numbers.empty()) {
+      reader.fail_at(array.place, array.name + " is no " + (n_dimensions == 1 ? "list" : "matrix") + " of numbers");
+    }
+    return ConstMatrixMap(array.numbers.data(), array.shape[0], n_dimensions == 1 ? 1 : array.shape[1]);
+  };
+  SavedModel saved;
+  saved.estimator = record.text("estimator");
+  saved.loss = record.text("loss");
+  saved.C = record.number("C", saved.C);
+  saved.model.coef = matrix("coef", 2);
+  saved.model.intercept = matrix("intercept", 1);
+  saved.classes = std::move(record.classes);
+  saved.feature_names = std::move(record.feature_names);
+  const std::string fault = halosvm::fault_of(saved);
+  if (!fault.empty()) record.fail(reader, fault);
+  return saved;
+}
+
 SavedModel read_model(std::string_view text) {
   JsonReader reader(text);
-  SavedModel saved;
-  saved.estimator.clear();
-  saved.loss.clear();
-  std::vector<double> intercept;
-  bool is_model = false;
-  bool is_versioned = false;
-  reader.members([&](const std::string& key) {
-    if (key == "format") {
-      const std::size_t at = reader.place();
-      is_model = reader.string() == format_name;
-      if (!is_model) reader.fail_at(at, "this is no model file");
-    } else if (key == "format_version") {
-      require_version(reader);
-      is_versioned = true;
-    } else if (key == "estimator") {
-      const std::size_t at = reader.place();
-      saved.estimator = reader.string();
-      if (!is_machine(saved.estimator)) reader.fail_at(at, saved.estimator + " is no linear machine");
-    } else if (key == "parameters") {
-      read_parameters(reader, saved);
-    } else if (key == "feature_names") {
-      if (!reader.null()) reader.elements([&] { saved.feature_names.push_back(reader.string()); });
-    } else if (key == "coef") {
-      read_coef(reader, saved.model.coef);
-    } else if (key == "intercept") {
-      read_numbers(reader, intercept);
-    } else if (key == "classes") {
-      read_classes(reader, saved.classes);
-    } else {
-      reader.skip();
-    }
-  });
-  reader.end();
-  if (!is_model) reader.fail(std::string(R"("format": ")") + format_name + "\" is missing");
-  if (!is_versioned) reader.fail("\"format_version\" is missing");
-  if (saved.estimator.empty()) reader.fail("\"estimator\" is missing");
-  saved.model.intercept = Eigen::Map<const Vector>(intercept.data(), static_cast<Index>(intercept.size()));
-  const std::string fault = fault_of(saved);
-  if (!fault.empty()) reader.fail(fault);
-  return saved;
+  record::Record record = record::read(reader, true);
+  return record::linear_machine(reader, record);
 }
 
 void save_model(const SavedModel& saved, const std::string& path) { files::write(path, write_model(saved)); }
 
-SavedModel load_model(const std::string& path) { return read_model(files::read(path)); }
+SavedModel load_model(const std::string& path) { return record::from_file(path, read_model); }
 
 }  // namespace halosvm

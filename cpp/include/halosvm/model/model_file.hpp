@@ -40,7 +40,7 @@ SavedModel read_model(std::string_view text);
 /// \throws std::invalid_argument as write_model, std::runtime_error with the reason when the file cannot be written.
 void save_model(const SavedModel& saved, const std::string& path);
 
-/// Reads a model file.
+/// Reads a model file of a linear machine; Machine::load() reads others too.
 /// \throws std::invalid_argument as read_model, std::runtime_error with the reason when the file cannot be read.
 SavedModel load_model(const std::string& path);
 

@@ -1,8 +1,12 @@
 // Covariances of a kind, for those that know no classes.
 
-#include "halosvm/gaussians/covariances.hpp"
+#include "gaussians/covariances/make.hpp"
+
 #include "halosvm/core/check.hpp"
 #include "halosvm/gaussians/covariances/columns.hpp"
+#include "halosvm/gaussians/covariances/diagonal.hpp"
+#include "halosvm/gaussians/covariances/full.hpp"
+#include "halosvm/gaussians/covariances/isotropic.hpp"
 #include "halosvm/gaussians/covariances/low_rank.hpp"
 #include "halosvm/gaussians/covariances/norm_spread.hpp"
 #include "halosvm/gaussians/covariances/scaled.hpp"
@@ -33,6 +37,24 @@ std::shared_ptr<const Covariances> in_norm(std::shared_ptr<const Covariances> ba
 std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors, const Index* offsets, Index n_samples,
                                                         Index n_features) {
   return std::make_shared<LowRankCovariances>(factors, offsets, n_samples, n_features);
+}
+
+std::shared_ptr<const Covariances> isotropic_covariances(const ArrayView& variances, Index n_features) {
+  return std::make_shared<IsotropicCovariances>(variances, n_features);
+}
+
+std::shared_ptr<const Covariances> diagonal_covariances(const ArrayView& variances) {
+  return std::make_shared<DiagonalCovariances>(variances);
+}
+
+std::shared_ptr<const Covariances> full_covariances(const ArrayView& matrices, Index n_samples) {
+  return std::make_shared<FullCovariances>(matrices, n_samples);
+}
+
+std::shared_ptr<const Covariances> low_rank_covariances(const ArrayView& factors, const Index* offsets, Index n_samples,
+                                                        Index n_features, const ArrayView& diagonal) {
+  if (offsets == nullptr) return std::make_shared<LowRankCovariances>(factors, n_samples, n_features, diagonal);
+  return std::make_shared<LowRankCovariances>(factors, offsets, n_samples, n_features, diagonal);
 }
 
 }  // namespace halosvm
