@@ -19,6 +19,10 @@ constexpr double least_pull = 0.03;
 constexpr double first_pull = 0.1;
 constexpr double most_pull = 10.0;
 constexpr double pull_on_face = 1.0;
+constexpr double pull_at_end = 1e6;
+
+/// Steps of conjugate gradients at a time.
+constexpr Index face_steps = 60;
 
 /// The least divisor: variables of rows of zeros go to a bound.
 constexpr double tiny = 1e-300;
@@ -65,11 +69,12 @@ void CoordinateWalk::run(double enough, double passes, Checkpoint& checkpoint) {
   const auto has_time = [&] {
     return rows_read_ + static_cast<double>(order_.size()) <= most_ * static_cast<double>(all_.size());
   };
+  if (order_.empty()) take_all();
   bool due = true;  // whatever was known before, there is an epoch
   while (due && has_time()) {
     epoch(checkpoint);
     move_on();
-    if (is_slow()) solve_face(checkpoint);
+    if (is_slow()) solve_face(pull_on_face, checkpoint);
     due = estimate_ > enough && this->passes() < passes && !exhausted() && !order_.empty();
   }
 }
@@ -188,9 +193,19 @@ bool CoordinateWalk::is_slow() {
   return slow;
 }
 
-void CoordinateWalk::solve_face(Checkpoint& checkpoint) {
-  constexpr Index steps = 60;
-  constexpr double enough = 1e-2;
+bool CoordinateWalk::can_finish() const {
+  const auto free = std::count_if(all_.begin(), all_.end(), [this](Index row) { return is_free(row); });
+  return free > 0 && free <= face_steps;
+}
+
+void CoordinateWalk::finish(Checkpoint& checkpoint) {
+  take_all();
+  solve_face(pull_at_end, checkpoint);
+}
+
+void CoordinateWalk::solve_face(double strength, Checkpoint& checkpoint) {
+  const bool at_end = strength == pull_at_end;
+  const double enough = at_end ? 1e-14 : 1e-2;
   constexpr double nearby = 1e-3;
   constexpr int tries = 8;
   std::vector<Index> rows;
@@ -198,13 +213,13 @@ void CoordinateWalk::solve_face(Checkpoint& checkpoint) {
   if (rows.empty()) return;
   // Two reads for each step of the gradients, and one for each try and for the residual.
   const double left = (most_ - passes()) * static_cast<double>(all_.size()) / static_cast<double>(rows.size());
-  const auto allowed = static_cast<Index>(std::min(0.5 * (left - tries - 1), static_cast<double>(steps)));
+  const auto allowed = static_cast<Index>(std::min(0.5 * (left - tries - 1), static_cast<double>(face_steps)));
   if (allowed < 1) return;
   std::sort(rows.begin(), rows.end());  // as they lie in memory
   const double pull = pull_;
-  pull_by(pull_on_face * unit_);
+  pull_by(strength * unit_);
   // More rows than features leave the dual of a kinked loss flat: a proximal term keeps the direction short.
-  const bool flat = bend_ == 0.0 && static_cast<Index>(rows.size()) > problem_.n_features();
+  const bool flat = !at_end && bend_ == 0.0 && static_cast<Index>(rows.size()) > problem_.n_features();
   const double damping = flat ? nearby * unit_ : 0.0;
   const auto size = static_cast<Index>(rows.size());
   Vector signs(size);

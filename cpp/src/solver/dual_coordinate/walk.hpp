@@ -31,6 +31,11 @@ class CoordinateWalk {
   /// Epochs until the gap seems to be at most \p enough of the dual, or \p passes over the data are done in all.
   void run(double enough, double passes, Checkpoint& checkpoint);
 
+  /// Whether few enough variables are between their bounds to find their best values to rounding.
+  bool can_finish() const;
+  /// Does so. If those at bounds are right, what is left is the optimum, whatever the order and number of rows.
+  void finish(Checkpoint& checkpoint);
+
   /// What it takes to have the gap of the estimate certified.
   double estimate() const { return estimate_; }
   /// Rows read so far over the rows that there are.
@@ -64,7 +69,7 @@ class CoordinateWalk {
   void pull_by(double pull);
   void move_on();
   bool is_slow();
-  void solve_face(Checkpoint& checkpoint);
+  void solve_face(double strength, Checkpoint& checkpoint);
 
   const LocalObjective& problem_;
   const Vector& squares_;
