@@ -197,8 +197,8 @@ bool begins_in_the_dual(const LocalObjective& objective, const Moments& about) {
   const auto n = static_cast<double>(objective.n_samples());
   const auto d = static_cast<double>(objective.n_features());
   if (objective.data().means().sparse()) return n < 100.0 * d;
-  if (2.0 * n <= d) return true;
   if (about.centre.squaredNorm() > about.variance.sum()) return false;  // then many steps undo what others have done
+  if (2.0 * n <= d) return true;
   const double pull = pull_of_examples(objective, about);
   if (has_kinks(objective)) return pull <= std::min(0.03 * (d - 40.0), 10.0);
   return n <= 1000.0 * d && (objective.n_problems() > 1 ? pull <= 1.0 : pull * n <= 150.0 * d);

@@ -33,6 +33,10 @@ def with_solver(machine, solver):
 EXACT = [(machine, "auto") for machine in MACHINES]
 EXACT += [(m, "lbfgs") for m in MACHINES if m.loss in SMOOTH]
 EXACT += [(m, "interior_point") for m in CONVEX if m.loss not in SMOOTH]
+EXACT += [(m, "dual_coordinate") for m in CONVEX if m.loss not in ("expected_logistic", "pinball")]
+
+UNKNOWN = {(loss, "interior_point") for loss in SMOOTH} | {("expected_logistic", "dual_coordinate")}
+SOLVERS = ("auto", "lbfgs", "interior_point", "dual_coordinate", "sgd", "proximal_sgd")
 
 
 @pytest.mark.parametrize(("machine", "solver"), EXACT, ids=str)
@@ -55,6 +59,25 @@ def test_objectives_are_those_of_repeated_rows_as_far_as_certified(machine, solv
     weighted = with_solver(machine, solver).fit(X, y, sample_weight=counts)
     certified = max(weighted.suboptimality_, repeated.suboptimality_)  # more than tol if stalled
     np.testing.assert_allclose(weighted.objective_, repeated.objective_, rtol=certified)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("machine", CONVEX, ids=repr)
+def test_models_are_as_near_to_those_of_repeated_rows_as_their_certificates_say(machine, solver):
+    """J is strongly convex in w: |w - w*|^2 / 2 <= J - J* in the units of C, whatever the path."""
+    if (machine.loss, solver) in UNKNOWN:
+        pytest.skip("no such solver")
+    rng = np.random.default_rng(1)
+    X, y, counts = rng.normal(size=(30, 5)), np.arange(30) % 2, rng.integers(0, 5, 30)
+    repeated = with_solver(machine, solver).fit(X.repeat(counts, axis=0), y.repeat(counts))
+    X, y, counts = shuffle(X, y, counts, random_state=0)
+    weighted = with_solver(machine, solver).fit(X, y, sample_weight=counts)
+    reach = 0.0
+    for fitted in (weighted, repeated):
+        assert fitted.suboptimality_ < 0.1
+        gap = fitted.objective_ * fitted.suboptimality_ / (1 + fitted.suboptimality_)
+        reach += np.sqrt(2 * gap * counts.sum() * fitted.C)  # lam = 1 / (C n)
+    assert np.linalg.norm(weighted.coef_ - repeated.coef_) <= reach + 1e-12
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-6, 1e9, 1 / 3])

@@ -162,6 +162,38 @@ def test_certificate_is_true_and_the_default_converges_where_steps_in_the_dual_a
     assert_certified(clf, X, y, best, C)
 
 
+@pytest.mark.parametrize("loss", list(HINGES))
+@pytest.mark.parametrize("seed", range(6))
+def test_classes_that_overlap_are_solved_with_an_intercept(seed, loss):
+    """More rows than features, labels by chance: the constraint of b decides how fast."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 5)), rng.permutation(np.arange(30) % 2)
+    weights = rng.integers(0, 4, 30) if seed % 2 else np.ones(30)
+    weights[[np.argmax(y), np.argmin(y)]] = 1.0
+    for C in (0.01, 1.0, 10.0, 100.0):
+        options = {"C": C, "loss": loss, "class_weight": "balanced" if seed == 4 else None}
+        clf = UncertainSVC(solver="dual_coordinate", **options).fit(X, y, sample_weight=weights)
+        assert clf.status_.startswith("the certified suboptimality is within the tolerance")
+        assert clf.suboptimality_ <= clf.tol
+        other = UncertainSVC(**options).fit(X, y, sample_weight=weights)
+        assert clf.objective_ == pytest.approx(other.objective_, rel=clf.tol)
+
+
+@pytest.mark.filterwarnings("ignore:the objective.* is least at w = 0")
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_several_classes_and_values_that_overlap_are_solved_with_an_intercept(C):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 4))
+    machines = [(UncertainSVC(C=C, loss="hinge"), rng.permutation(np.arange(40) % 3))]
+    for loss in ("epsilon_insensitive", "pinball", "huber"):
+        machines += [(UncertainSVR(C=C, loss=loss), rng.normal(size=40))]
+    for machine, target in machines:
+        best = np.copy(machine.fit(X, target).objective_)
+        machine.set_params(solver="dual_coordinate").fit(X, target)
+        assert np.max(machine.suboptimality_) <= machine.tol
+        np.testing.assert_allclose(machine.objective_, best, rtol=machine.tol)
+
+
 def test_sparse_certain_examples_are_solved_so_by_default():
     X, y = make_data(2000, 400, stored=20, seed=9)
     one = UncertainSVC(loss="hinge", tol=1e-6).fit(X, y)

@@ -34,8 +34,15 @@ class Run {
   const Result& result() const { return result_; }
   bool ended() const { return ended_; }
 
-  /// Epochs until a certificate is due.
-  void walk(Checkpoint& checkpoint) { walk_.run(target_, due_, checkpoint); }
+  /// Epochs until a certificate is due, and once there is one, the last digits.
+  void walk(Checkpoint& checkpoint) {
+    finished_ = certificates_ > 0 && converged(result_.status);
+    if (finished_) {
+      walk_.finish(checkpoint);
+    } else {
+      walk_.run(target_, due_, checkpoint);
+    }
+  }
 
   /// The model of feasible dual variables, judged with its best intercept: two or three passes over the data, which
   /// run on all threads.
@@ -61,8 +68,9 @@ class Run {
 
     const double gap = result_.suboptimality(0);
     const bool stands = walk_.exhausted() && gap > 0.9 * before;
-    ended_ = converged(result_.status) || result_.steps >= settings_.max_iterations || stands ||
-             ++certificates_ >= settings_.max_iterations;
+    const bool settled = converged(result_.status) && (finished_ || !walk_.can_finish());
+    ended_ =
+        settled || result_.steps >= settings_.max_iterations || stands || ++certificates_ >= settings_.max_iterations;
     // Examples that were passed over show in the gap, and then have their turn again.
     if (!(gap <= 2.0 * walk_.estimate())) walk_.take_all();
     // Estimates are above the gaps, by a factor that changes slowly.
@@ -138,6 +146,7 @@ class Run {
   Vector w_;
   Result result_;
   Index certificates_ = 0;
+  bool finished_ = false;
   bool ended_ = false;
 };
 

@@ -3,15 +3,16 @@
 #include "solver/dual_coordinate/face.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace halosvm {
 
-Face::Face(const LocalObjective& problem, const std::vector<Index>& rows, const Vector& signs, const Vector& bends,
+Face::Face(const LocalObjective& problem, const std::vector<Index>& rows, const Vector& signs, Vector bends,
            const Vector& diagonal, double pull)
     : problem_(problem),
       rows_(rows),
       signs_(signs),
-      bends_(bends),
+      bends_(std::move(bends)),
       diagonal_(diagonal),
       pull_(pull),
       block_(problem.data().block_rows()),

@@ -13,7 +13,7 @@ namespace halosvm {
 class Face {
  public:
   /// \param rows of the data. \param signs y_i, \p bends h_i and \p diagonal K_ii, one for each row.
-  Face(const LocalObjective& problem, const std::vector<Index>& rows, const Vector& signs, const Vector& bends,
+  Face(const LocalObjective& problem, const std::vector<Index>& rows, const Vector& signs, Vector bends,
        const Vector& diagonal, double pull);
 
   /// Takes \p steps steps of conjugate gradients, or fewer if less than \p enough of |r| is left.
@@ -31,7 +31,7 @@ class Face {
   const LocalObjective& problem_;
   const std::vector<Index>& rows_;
   const Vector& signs_;
-  const Vector& bends_;
+  Vector bends_;
   const Vector& diagonal_;
   double pull_;
   Index block_;

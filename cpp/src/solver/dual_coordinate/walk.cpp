@@ -14,10 +14,15 @@ namespace halosvm {
 namespace {
 
 // Limits of the pull over the mean of |x|^2, and where it begins: much of it couples all variables, little of it needs
-// many proximal points.
-constexpr double least_pull = 0.003;
+// many proximal points. Conjugate gradients do not mind the coupling, and with little would go far off sum u y = 0.
+constexpr double least_pull = 0.03;
 constexpr double first_pull = 0.1;
 constexpr double most_pull = 10.0;
+constexpr double pull_on_face = 1.0;
+constexpr double pull_at_end = 1e6;
+
+/// Steps of conjugate gradients at a time.
+constexpr Index face_steps = 60;
 
 /// The least divisor: variables of rows of zeros go to a bound.
 constexpr double tiny = 1e-300;
@@ -64,11 +69,12 @@ void CoordinateWalk::run(double enough, double passes, Checkpoint& checkpoint) {
   const auto has_time = [&] {
     return rows_read_ + static_cast<double>(order_.size()) <= most_ * static_cast<double>(all_.size());
   };
+  if (order_.empty()) take_all();
   bool due = true;  // whatever was known before, there is an epoch
   while (due && has_time()) {
     epoch(checkpoint);
     move_on();
-    if (is_slow()) solve_face(checkpoint);
+    if (is_slow()) solve_face(pull_on_face, checkpoint);
     due = estimate_ > enough && this->passes() < passes && !exhausted() && !order_.empty();
   }
 }
@@ -85,6 +91,7 @@ void CoordinateWalk::shuffle() {
 void CoordinateWalk::epoch(Checkpoint& checkpoint) {
   constexpr Index block = 1024;
   constexpr Index ahead = 8;
+  const bool whole = order_.size() == all_.size();
   shuffle();
   const auto size = static_cast<Index>(order_.size());
   lowest_ = 0.0;
@@ -114,6 +121,7 @@ void CoordinateWalk::epoch(Checkpoint& checkpoint) {
         },
         scratch_.data());
   }
+  if (whole) miss_ = deviation_ / static_cast<double>(size);
   order_.resize(static_cast<std::size_t>(kept));
   rows_read_ += static_cast<double>(size);
   ++epoch_;
@@ -145,6 +153,14 @@ double CoordinateWalk::step(Index row, double score) {
   return y * change;
 }
 
+/// Makes the present intercept the proximal point.
+void CoordinateWalk::pull_by(double pull) {
+  if (!intercept_is_free_) return;
+  pull_ = pull;
+  centre_ = intercept_;
+  intercept_ = centre_ + pull_ * excess_;
+}
+
 /// Moves the proximal point on, and sees how the epoch went.
 void CoordinateWalk::move_on() {
   constexpr double clearly = 0.9;
@@ -152,13 +168,12 @@ void CoordinateWalk::move_on() {
   low_ = lowest_ < 0.0 ? lowest_ : -infinity;
   double gap = gap_;
   if (intercept_is_free_) {
-    const double mean = deviation_ / std::max<double>(1.0, static_cast<double>(order_.size()));
-    const double infeasible = std::abs(excess_) * mean;
+    const double infeasible = std::abs(excess_) * miss_;
     gap += infeasible;
-    centre_ = intercept_;
-    if (infeasible > gap_) pull_ = std::min(1.5 * pull_, most_pull * unit_);
-    if (infeasible < 0.1 * gap_) pull_ = std::max(pull_ / 1.5, least_pull * unit_);
-    intercept_ = centre_ + pull_ * excess_;
+    double pull = pull_;
+    if (infeasible > gap_) pull = std::min(1.5 * pull, most_pull * unit_);
+    if (infeasible < 0.1 * gap_) pull = std::max(pull / 1.5, least_pull * unit_);
+    pull_by(pull);
   }
   estimate_ = dual_ > 0.0 ? gap / dual_ : infinity;
   if (estimate_ < clearly * best_) {
@@ -178,18 +193,34 @@ bool CoordinateWalk::is_slow() {
   return slow;
 }
 
-void CoordinateWalk::solve_face(Checkpoint& checkpoint) {
-  constexpr Index steps = 60;
-  constexpr double enough = 1e-2;
+bool CoordinateWalk::can_finish() const {
+  const auto free = std::count_if(all_.begin(), all_.end(), [this](Index row) { return is_free(row); });
+  return free > 0 && free <= face_steps;
+}
+
+void CoordinateWalk::finish(Checkpoint& checkpoint) {
+  take_all();
+  solve_face(pull_at_end, checkpoint);
+}
+
+void CoordinateWalk::solve_face(double strength, Checkpoint& checkpoint) {
+  const bool at_end = strength == pull_at_end;
+  const double enough = at_end ? 1e-14 : 1e-2;
+  constexpr double nearby = 1e-3;
   constexpr int tries = 8;
   std::vector<Index> rows;
   std::copy_if(order_.begin(), order_.end(), std::back_inserter(rows), [this](Index row) { return is_free(row); });
   if (rows.empty()) return;
   // Two reads for each step of the gradients, and one for each try and for the residual.
   const double left = (most_ - passes()) * static_cast<double>(all_.size()) / static_cast<double>(rows.size());
-  const auto allowed = static_cast<Index>(std::min(0.5 * (left - tries - 1), static_cast<double>(steps)));
+  const auto allowed = static_cast<Index>(std::min(0.5 * (left - tries - 1), static_cast<double>(face_steps)));
   if (allowed < 1) return;
   std::sort(rows.begin(), rows.end());  // as they lie in memory
+  const double pull = pull_;
+  pull_by(strength * unit_);
+  // More rows than features leave the dual of a kinked loss flat: a proximal term keeps the direction short.
+  const bool flat = !at_end && bend_ == 0.0 && static_cast<Index>(rows.size()) > problem_.n_features();
+  const double damping = flat ? nearby * unit_ : 0.0;
   const auto size = static_cast<Index>(rows.size());
   Vector signs(size);
   Vector bends(size);
@@ -199,10 +230,10 @@ void CoordinateWalk::solve_face(Checkpoint& checkpoint) {
     const Index row = rows[static_cast<std::size_t>(i)];
     signs(i) = sign(row);
     bends(i) = bend(row);
-    diagonal(i) = std::max(squares_(row) + bends(i) + pull_, tiny);
+    diagonal(i) = std::max(squares_(row) + bends(i) + damping + pull_, tiny);
     here(i) = u_(row);
   }
-  const Face face(problem_, rows, signs, bends, diagonal, pull_);
+  const Face face(problem_, rows, signs, bends.array() + damping, diagonal, pull_);
   Vector residual(size);
   face.scores(w_, residual);
   for (Index i = 0; i < size; ++i) {
@@ -239,6 +270,7 @@ void CoordinateWalk::solve_face(Checkpoint& checkpoint) {
     if (intercept_is_free_) intercept_ = centre_ + pull_ * excess_;
     break;
   }
+  pull_by(pull);
   rows_read_ += face.rows_read();
 }
 

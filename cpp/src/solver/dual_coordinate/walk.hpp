@@ -20,6 +20,9 @@ namespace halosvm {
 /// pull sum u y after each epoch, the method of multipliers. Variables that stay at a bound are passed over until a
 /// certificate shows that they should not. Where epochs gain little, conjugate gradients on the face of the variables
 /// between their bounds (Face) do what single steps cannot.
+///
+/// The pull follows what sum u y costs, |sum u y| times the mean of |m| over all examples: over those that still take
+/// part, whose m vanish, it would seem to cost nothing, and b would stand still.
 class CoordinateWalk {
  public:
   /// \param squares |x_i|^2 of all rows of the data. Both must outlive the walk. \param most passes that it may take.
@@ -27,6 +30,11 @@ class CoordinateWalk {
 
   /// Epochs until the gap seems to be at most \p enough of the dual, or \p passes over the data are done in all.
   void run(double enough, double passes, Checkpoint& checkpoint);
+
+  /// Whether few enough variables are between their bounds to find their best values to rounding.
+  bool can_finish() const;
+  /// Does so. If those at bounds are right, what is left is the optimum, whatever the order and number of rows.
+  void finish(Checkpoint& checkpoint);
 
   /// What it takes to have the gap of the estimate certified.
   double estimate() const { return estimate_; }
@@ -58,9 +66,10 @@ class CoordinateWalk {
   void shuffle();
   void epoch(Checkpoint& checkpoint);
   double step(Index row, double score);
+  void pull_by(double pull);
   void move_on();
   bool is_slow();
-  void solve_face(Checkpoint& checkpoint);
+  void solve_face(double strength, Checkpoint& checkpoint);
 
   const LocalObjective& problem_;
   const Vector& squares_;
@@ -91,6 +100,7 @@ class CoordinateWalk {
   double highest_ = 0.0;
   double gap_ = 0.0;        ///< sum of the gaps of this epoch's examples, when they had their turn
   double deviation_ = 0.0;  ///< sum of |m|
+  double miss_ = 0.0;       ///< mean of |m|, when all examples last took part
   bool rests_ = false;      ///< whether the variable of the last step is to be passed over
   double estimate_ = infinity;
 
