@@ -17,6 +17,7 @@ from halosvm.files.table_models import (
     population_of,
 )
 from halosvm.files.tables.cells import with_unit
+from halosvm.files.tables.trouble import named
 from halosvm.files.tables.typed import WITH_COLUMNS
 from halosvm.files.tables.writing import output_format, require_table, write_columns
 
@@ -43,10 +44,11 @@ def predict(arguments: argparse.Namespace) -> None:
     table = read(arguments, model_features=names, trained=trained)
     columns = dict(table.kept)
     X = as_taken(model, table.examples)
-    if is_regressor(machine_of(model)):
-        predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X).items()}
-    else:
-        predicted = _decisions(model, X)
+    with named(table.path):
+        if is_regressor(machine_of(model)):
+            predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X).items()}
+        else:
+            predicted = _decisions(model, X)
     for name in set(columns) & set(predicted):
         raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
     write_columns(columns | predicted, output, form)
