@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _BLOCK = 2**22  # numbers of kernels or dense matrices that are held at a time
 
 
+class NoClosedFormError(ValueError):
+    """The standard deviation of decision values has no closed form for a kernel."""
+
+
 class KernelExpansion(GaussianEstimator):
     """Scores f(x) = sum_j c_j h_j(x) + b; base class of the kernel machines."""
 
@@ -117,11 +121,11 @@ class KernelExpansion(GaussianEstimator):
         """
         check_is_fitted(self)
         if isinstance(self._kernel, GivenKernel):
-            raise ValueError(  # noqa: TRY004 -- of a parameter, not of an argument
+            raise NoClosedFormError(
                 f"kernel {self._kernel.kind} has no closed form of the standard deviation"
             )
         if self._kernel.tau is not None:
-            raise ValueError(
+            raise NoClosedFormError(
                 "level2='gaussian' has no standard deviation in closed form; the expected kernel "
                 "itself, level2=None, has one"
             )
@@ -220,12 +224,12 @@ def expansion_std(
 def _require_closed_form(kernel: ExpectedKernel) -> None:
     if not kernel.spread_has_closed_form:
         name = kernel.kind if kernel.order is None else f"{kernel.kind} of degree {kernel.order}"
-        raise ValueError(
+        raise NoClosedFormError(
             f"kernel {name} has no closed form of the standard deviation; rbf, linear and poly of "
             "degree 1 and 2 have one"
         )
     if kernel.normalize and kernel.order is not None:
-        raise ValueError(
+        raise NoClosedFormError(
             f"normalize=True with kernel {kernel.kind} has no standard deviation in closed form: "
             "it divides also certain points, each by a number of its own; rbf has one"
         )

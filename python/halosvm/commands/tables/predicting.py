@@ -20,6 +20,7 @@ from halosvm.files.tables.cells import with_unit
 from halosvm.files.tables.trouble import named
 from halosvm.files.tables.typed import WITH_COLUMNS
 from halosvm.files.tables.writing import output_format, require_table, write_columns
+from halosvm.kernel.expansions import NoClosedFormError
 
 if TYPE_CHECKING:
     import argparse
@@ -85,7 +86,10 @@ def _decisions(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
         # of kernels the decision value is no normal variable
         for method in ("decision_std", "side_probability"):
             if hasattr(machine, method):
-                columns |= _by_class(method, machine, getattr(machine, method)(seen))
+                try:
+                    columns |= _by_class(method, machine, getattr(machine, method)(seen))
+                except NoClosedFormError as error:
+                    tell("predict", f"no column {method!r}: {error}")
     if calibrated:
         probabilities = model.predict_proba(X)
         two = len(machine.classes_) == 2
