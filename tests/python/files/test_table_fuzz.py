@@ -3,6 +3,7 @@
 A few seconds by default; HALOSVM_MUTATIONS=1000 in the environment changes as many of each format.
 """
 
+import functools
 import gzip
 import os
 import time
@@ -17,7 +18,7 @@ from limits import OvertimeError, limited
 from pyarrow import feather, parquet
 
 from halosvm import load_model
-from halosvm.commands.cli import main
+from halosvm.commands import cli
 from halosvm.files.table_models import machine_of
 
 COUNT = int(os.environ.get("HALOSVM_MUTATIONS", "0"))
@@ -182,7 +183,7 @@ def outcome(folder, table, options, capsys):
     model.unlink(missing_ok=True)
     common = ["--memory", "300M", "--C", "1", "--folds", "0", "--output", str(model)]
     with limited():
-        status = main(["train", str(folder / table), *common, *options])
+        status = cli.main(["train", str(folder / table), *common, *options])
     lines = capsys.readouterr().err.splitlines()
     if status == 0:
         machine = machine_of(load_model(model))
@@ -197,6 +198,12 @@ def outcome(folder, table, options, capsys):
     assert str(folder) in errors[0], lines
     assert not model.exists()
     return "refused"
+
+
+@pytest.fixture(autouse=True)
+def one_parser(monkeypatch):
+    """Make the parser of the command line once: it takes longer than what is tested."""
+    monkeypatch.setattr(cli, "make_parser", functools.cache(cli.make_parser))
 
 
 @pytest.mark.parametrize("name", WRITERS)
