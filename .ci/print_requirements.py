@@ -1,4 +1,4 @@
-"""Print requirements, a line each: of the build, of extras, or the oldest that read files."""
+"""Print requirements, a line each: to build, to run, of extras, or the oldest that read files."""
 
 import sys
 import tomllib
@@ -9,5 +9,10 @@ extras = table["project"]["optional-dependencies"]
 # Newer packages that read files refuse an old NumPy, which their metadata do not say.
 named = [*table["project"]["dependencies"], *extras["io"]]
 oldest = [line.replace(">=", "==") for line in named]
-known = {"build": table["build-system"]["requires"], "oldest": oldest, **extras}
+known = {
+    "build": table["build-system"]["requires"],
+    "run": table["project"]["dependencies"],
+    "oldest": oldest,
+    **extras,
+}
 print(*(line for name in sys.argv[1:] for line in known[name]), sep="\n")

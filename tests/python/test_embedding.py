@@ -54,7 +54,7 @@ def build(source, folder, cxx, *options):
         pass  # the system's
     run(
         *("cmake", "-S", source, "-B", folder, f"-DCMAKE_CXX_COMPILER={cxx}"),
-        *("-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", *options),
+        *("-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DCMAKE_UNITY_BUILD=ON", *options),
     )
     run("cmake", "--build", folder, "--parallel", os.cpu_count() or 1)
 
@@ -429,7 +429,7 @@ def test_each_public_header_compiles_alone(tmp_path):
         ),
         encoding="utf-8",
     )
-    build(tmp_path, tmp_path / "build", cxx)
+    build(tmp_path, tmp_path / "build", cxx, "-DCMAKE_UNITY_BUILD=OFF")
 
 
 def test_folders_of_the_package_are_found_or_their_absence_is_told():

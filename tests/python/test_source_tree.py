@@ -114,3 +114,15 @@ def test_the_reference_stays_an_oracle_that_the_package_does_not_lean_on():
         if measured not in path.parents and imports.search(path.read_text(encoding="utf-8"))
     }
     assert users == {PACKAGE / "__init__.py"}
+
+
+def test_files_are_written_in_one_place_which_completes_them():
+    """Nothing else opens a file to write it, or lets others do so by its name."""
+    writes = re.compile(
+        r"^\s*\w+\.savefig\(|\.write_(text|bytes)\((?!\"5\")|\bopen\([^)]*[\"'][wxa]b?[\"']|\.tofile\(",
+        re.MULTILINE,
+    )
+    users = {
+        path for path in PACKAGE.rglob("*.py") if writes.search(path.read_text(encoding="utf-8"))
+    }
+    assert users == {PACKAGE / "files" / "atomic.py"}

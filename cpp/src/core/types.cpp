@@ -2,6 +2,7 @@
 
 #include "halosvm/core/types.hpp"
 
+HALOSVM_PUBLIC_BEGIN  // g++ gives an instantiation the visibility of the place where it stands
 namespace halosvm {
 
 template <int World, int Major>
@@ -11,3 +12,4 @@ int compiled_with_eigen() noexcept {
 template int compiled_with_eigen<EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION>() noexcept;
 
 }  // namespace halosvm
+HALOSVM_PUBLIC_END

@@ -1,4 +1,4 @@
-"""Outputs: bytes and a path, or - for standard output, in; a file that is complete out."""
+"""Outputs: bytes or a figure, and a path or - for standard output, in; a complete file out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from matplotlib.figure import Figure
 
 _STALE = 3600.0  # seconds that no file is written for
 
@@ -74,6 +76,13 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
             except BaseException:
                 beside.unlink(missing_ok=True)
                 raise
+
+
+def write_figure(path: str | os.PathLike[str], figure: Figure, dpi: float) -> None:
+    """Write a figure of matplotlib as PNG, as `write_bytes` does."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=dpi)
+    write_bytes(path, content.getvalue())
 
 
 def _is_special(path: str | os.PathLike[str]) -> bool:

@@ -16,7 +16,7 @@ from halosvm.checks.parameters import require_choice, thread_count
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures, moments_of
 from halosvm.kernel.given_kernel import GivenKernel, PrecomputedKernel
-from halosvm.kernel.spread import SPREADS, expansion_std
+from halosvm.kernel.spread import SPREADS, NoClosedFormError, expansion_std
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -115,11 +115,11 @@ class KernelExpansion(GaussianEstimator):
         check_is_fitted(self)
         require_choice(self.spread, "spread", SPREADS)
         if isinstance(self._kernel, GivenKernel):
-            raise ValueError(  # noqa: TRY004 -- of a parameter, not of an argument
+            raise NoClosedFormError(
                 f"kernel {self._kernel.kind} has no closed form of the standard deviation"
             )
         if self._kernel.tau is not None:
-            raise ValueError(
+            raise NoClosedFormError(
                 "level2='gaussian' has no standard deviation in closed form; the expected kernel "
                 "itself, level2=None, has one"
             )

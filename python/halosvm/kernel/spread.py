@@ -44,6 +44,10 @@ _NARROW = 1e-5
 _BLOCK = 2**22  # numbers of kernels or dense matrices that are held at a time
 
 
+class NoClosedFormError(ValueError):
+    """The standard deviation of decision values has no closed form for a kernel."""
+
+
 def expansion_std(
     X: Examples,
     Z: Examples,
@@ -74,13 +78,13 @@ def expansion_std(
         normalised.
     """
     if kernel.normalize and kernel.order is not None:
-        raise ValueError(
+        raise NoClosedFormError(
             f"normalize=True with kernel {kernel.kind} has no standard deviation in closed form: "
             "it divides also certain points, each by a number of its own; rbf has one"
         )
     if spread == "exact" and not kernel.spread_has_closed_form:
         name = kernel.kind if kernel.order is None else f"{kernel.kind} of degree {kernel.order}"
-        raise ValueError(
+        raise NoClosedFormError(
             f"kernel {name} has no closed form of the standard deviation; rbf, linear and poly of "
             "degree 1 and 2 have one, and spread='draws' takes any"
         )

@@ -16,6 +16,7 @@ from halosvm import _core
 from halosvm.checks.estimator import read_example_weights
 from halosvm.checks.gaussians_out import GaussiansOut, has_errors
 from halosvm.checks.parameters import require_count, require_number, thread_count
+from halosvm.checks.reading import LARGEST, refuse_where
 from halosvm.core.user_warning import warn_user
 from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
@@ -242,6 +243,13 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         data = self._read(X, X_std, X_cov, reset=True)
         self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
         weights = read_example_weights(X, sample_weight, len(data))
+        counted = (weights > 0)[:, np.newaxis]
+        refuse_where(
+            counted & (np.abs(data.mean) > np.sqrt(LARGEST)),
+            "X",
+            f"values whose square is beyond {LARGEST:g} overflow: rescale",
+            data.mean,
+        )
         form = form_of(self.covariance, self.n_factors, data.shape[1])
         fitter = Fitter(self, data, weights, form)
         if self.n_components == "bic":

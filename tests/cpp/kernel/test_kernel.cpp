@@ -179,12 +179,12 @@ TEST_CASE("progress ends below one and the caller can stop") {
   Matrix out(2000, 2000);
   std::vector<double> seen;
   const ExpectedKernel kernel{KernelKind::laplacian, Vector::Constant(1, 0.2)};
-  const Execution execution{1, [&] { return seen.size() < 3; }};
+  const Execution execution{1, [&] { return seen.empty() || seen.back() == 0.0; }};
   CHECK_THROWS_AS(gram(kernel, X, target_of(out), execution, [&](double fraction) { seen.push_back(fraction); }),
                   halosvm::Stopped);
-  REQUIRE(seen.size() == 3);
-  CHECK(seen[0] < seen[2]);
-  CHECK(seen[2] < 1.0);
+  REQUIRE(!seen.empty());  // else it ended within the 50 ms between two reports
+  CHECK(seen.back() > 0.0);
+  CHECK(seen.back() < 1.0);
 }
 
 TEST_CASE("kernels of mixtures are weighted sums over their components, also of mixtures larger than a tile") {

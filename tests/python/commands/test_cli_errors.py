@@ -53,6 +53,29 @@ def test_bad_training_table_is_one_line_and_status_1(tmp_path, capsys, text, mes
     assert not (tmp_path / "model.json").exists()
 
 
+@pytest.mark.parametrize("command", ["train", "predict", "evaluate"])
+def test_error_about_numbers_that_is_found_after_the_table_was_read_names_it(
+    tmp_path, capsys, command
+):
+    path, model = tmp_path / "table.csv", tmp_path / "model.json"
+    options = ["--label", "kind", "--C", "1", "--kernel", "poly", "--folds", "0"]
+    if command != "train":
+        path.write_text(TABLE)
+        train = ["train", str(path), "--estimator", "UncertainKernelSVC", *options]
+        assert main([*train, "--output", str(model)]) == 0
+        capsys.readouterr()
+        options = ["--label", "kind"] if command == "evaluate" else []
+    else:
+        options = ["--label", "kind", "--errors", "measurement", "--output", model]
+    path.write_text(TABLE.replace("2,3", "2,3e149"))
+    inputs = [path] if command == "train" else [model, path]
+    status, out, err = run(capsys, command, *inputs, *options)
+    assert (status, out) == (1, "")
+    assert err.startswith(f"halosvm {command}: error: {path}: ")
+    assert "overflow" in err
+    assert err.count("\n") == 1
+
+
 def test_prediction_needs_every_feature_of_the_model(tmp_path, capsys, model):
     path = tmp_path / "new.csv"
     path.write_text("f0,f2\n1,2\n")

@@ -140,6 +140,11 @@ def test_linear_machines_are_those_of_the_api(capsys, table, data, options, mach
             "UncertainKernelSVC, kernel poly",
         ),
         (
+            ["--kernel", "poly", "--degree", 3],  # whose decision_std has no closed form
+            [UncertainKernelSVC(kernel="poly", degree=3)],
+            "UncertainKernelSVC, kernel poly",
+        ),
+        (
             ["--estimator", "IsotropicKernelSVC", "--gamma", "auto"],
             [IsotropicKernelSVC(gamma="auto")],
             "IsotropicKernelSVC, kernel rbf",

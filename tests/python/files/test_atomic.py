@@ -1,5 +1,6 @@
 """Outputs: complete or not there, with the permissions of what they replace."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from halosvm.files.atomic import write_bytes
+from halosvm.files.atomic import write_bytes, write_figure
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs permissions")
 
@@ -71,3 +72,21 @@ def test_name_as_long_as_names_may_be_is_written(tmp_path):
     path = tmp_path / ("\u00e9" * 100 + "m" * 50)
     write_bytes(path, b"text")
     assert path.read_bytes() == b"text"
+
+
+def test_figure_on_a_device_that_fills_up_leaves_the_earlier_file(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    path = tmp_path / "figure.png"
+    write_figure(path, figure, dpi=50)
+    before = path.read_bytes()
+    assert before.startswith(b"\x89PNG")
+
+    def fill_up(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fill_up)
+    figure.text(0.5, 0.5, "another")
+    with pytest.raises(OSError, match=r"cannot write .*figure\.png: no space left"):
+        write_figure(path, figure, dpi=50)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

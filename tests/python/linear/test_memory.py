@@ -92,6 +92,7 @@ def run(script, folder):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.unsanitized
 @needs_proc
 def test_fit_of_a_million_rows_raises_peak_memory_by_less_than_5_percent_of_the_data(tmp_path):
     measured = run(
@@ -108,6 +109,7 @@ def test_fit_of_a_million_rows_raises_peak_memory_by_less_than_5_percent_of_the_
     assert measured["rise"] < SHARE * measured["data"], measured
 
 
+@pytest.mark.unsanitized
 @needs_proc
 def test_fit_keeps_a_few_numbers_per_row_whatever_the_number_of_features(tmp_path):
     measured = run(
@@ -128,6 +130,7 @@ def test_fit_keeps_a_few_numbers_per_row_whatever_the_number_of_features(tmp_pat
         assert PER_ROW[solver] * 1_000_000 + FIXED < 64_000_000 + 0.02 * 1_600_000_000
 
 
+@pytest.mark.unsanitized
 @needs_proc
 def test_no_kind_of_data_and_labels_is_copied(tmp_path):
     measured = run(
@@ -188,6 +191,7 @@ def test_no_kind_of_data_and_labels_is_copied(tmp_path):
         assert rise < limit, (name, measured)
 
 
+@pytest.mark.unsanitized
 @needs_proc
 def test_a_copy_would_be_seen(tmp_path):
     rise, data = run(

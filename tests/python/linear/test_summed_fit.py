@@ -354,6 +354,7 @@ except MemoryError:
 """
 
 
+@pytest.mark.unsanitized
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts memory as Linux does")
 def test_a_fit_needs_no_more_memory_than_a_few_chunks():
     script = LIMITED.format(n_chunks=20, room=100_000_000)  # 160 MB in chunks of 8 MB

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from limits import limited
 
 from halosvm import UncertainSVC, load_model, save_model
 from halosvm.files.model_file import ModelFileError
@@ -113,7 +114,8 @@ def outcome(path, text, X):
     path.write_bytes(text)
     told = ""
     try:
-        machine = load_model(path)
+        with limited():
+            machine = load_model(path)
     except ModelFileError as error:
         told = str(error)
     if told:

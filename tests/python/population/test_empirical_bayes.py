@@ -1,6 +1,7 @@
 """EmpiricalBayes: populations and posteriors against closed forms and scikit-learn; bad input."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -199,6 +200,19 @@ def test_errors_of_values_that_are_there_must_be_numbers():
     std[3, 1] = -1
     with pytest.raises(ValueError, match="X_std row 3, column 1 is -1"):
         EmpiricalBayes().fit(X, X_std=std)
+
+
+@pytest.mark.parametrize("value", [1.1e75, -1e80, 1e149])
+def test_values_whose_squares_overflow_are_refused_where_they_count(value):
+    X = mixture_data(12, 2)
+    X[3, 1] = value
+    message = re.escape(f"X: row 3, column 1 is {value:g}; values whose square is beyond 1e+150")
+    with pytest.raises(ValueError, match=message):
+        EmpiricalBayes().fit(X, X_std=np.full(X.shape, 0.1))
+    weights = (np.arange(12) != 3).astype(float)
+    left_out = EmpiricalBayes().fit(X, X_std=np.full(X.shape, 0.1), sample_weight=weights)
+    rest = EmpiricalBayes().fit(np.delete(X, 3, 0), X_std=np.full((11, 2), 0.1))
+    np.testing.assert_allclose(left_out.means_, rest.means_, rtol=1e-8)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "factors"])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halosvm.files.atomic import write_figure
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -45,7 +47,7 @@ def draw(sections: Sequence[Section], output: str) -> bool:
         axes.set_axisbelow(True)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
-    figure.savefig(output, dpi=110)
+    write_figure(output, figure, dpi=110)
     return True
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halosvm.files.atomic import write_figure
 from halosvm.population import EmpiricalBayes
 
 from . import measurements, probabilities
@@ -52,7 +53,7 @@ def draw(
         _draw_accuracies(left, [one for one in situations if one.story == measurements.STORY])
         _draw_plane(middle, setup)
         _draw_surest(right, judged)
-        figure.savefig(output, dpi=160)
+        write_figure(output, figure, dpi=160)
 
 
 def _draw_accuracies(axes: Any, situations: Sequence[Situation]) -> None:

@@ -25,7 +25,7 @@ from halosvm.commands.tables.reading import read, tell
 from halosvm.display.reliability import ReliabilityDisplay
 from halosvm.files.table_models import as_taken, as_the_machine_sees, load, machine_of
 from halosvm.files.tables.labels import code_of, codes_by_cell
-from halosvm.files.tables.trouble import TableError, as_option, counted, listing
+from halosvm.files.tables.trouble import TableError, as_option, counted, listing, named
 
 if TYPE_CHECKING:
     import argparse
@@ -71,10 +71,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
         )
     w = np.ones(len(table.lines)) if table.weights is None else table.weights
     X = as_taken(model, table.examples)
-    if values:
-        lines = _errors(machine, table.values, as_the_machine_sees(model, X), w)
-    else:
-        lines = _hits(model, _class_codes(machine, table), X, w, arguments)
+    with named(table.path):
+        if values:
+            lines = list(_errors(machine, table.values, as_the_machine_sees(model, X), w))
+        else:
+            lines = list(_hits(model, _class_codes(machine, table), X, w, arguments))
     if table.weights is not None:
         column = arguments.weight or trained.weight
         print(f"weights      of column {column!r}, in all but counts of rows and calibration")

@@ -17,8 +17,10 @@ from halosvm.files.table_models import (
     population_of,
 )
 from halosvm.files.tables.cells import with_unit
+from halosvm.files.tables.trouble import named
 from halosvm.files.tables.typed import WITH_COLUMNS
 from halosvm.files.tables.writing import output_format, require_table, write_columns
+from halosvm.kernel.spread import NoClosedFormError
 
 if TYPE_CHECKING:
     import argparse
@@ -43,10 +45,11 @@ def predict(arguments: argparse.Namespace) -> None:
     table = read(arguments, model_features=names, trained=trained)
     columns = dict(table.kept)
     X = as_taken(model, table.examples)
-    if is_regressor(machine_of(model)):
-        predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X).items()}
-    else:
-        predicted = _decisions(model, X)
+    with named(table.path):
+        if is_regressor(machine_of(model)):
+            predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X).items()}
+        else:
+            predicted = _decisions(model, X)
     for name in set(columns) & set(predicted):
         raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
     write_columns(columns | predicted, output, form)
@@ -83,7 +86,10 @@ def _decisions(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
         # of kernels the decision value is no normal variable
         for method in ("decision_std", "side_probability"):
             if hasattr(machine, method):
-                columns |= _by_class(method, machine, getattr(machine, method)(seen))
+                try:
+                    columns |= _by_class(method, machine, getattr(machine, method)(seen))
+                except NoClosedFormError as error:
+                    tell("predict", f"no column {method!r}: {error}")
     if calibrated:
         probabilities = model.predict_proba(X)
         two = len(machine.classes_) == 2

@@ -35,7 +35,7 @@ from halosvm.files.table_models import (
     population_of,
     save,
 )
-from halosvm.files.tables.trouble import TableError
+from halosvm.files.tables.trouble import TableError, named
 
 if TYPE_CHECKING:
     import argparse
@@ -86,7 +86,8 @@ def train(arguments: argparse.Namespace) -> None:
         X = table.examples
         pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
         X = as_taken(pipeline, X)
-        fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
+        with named(table.path):
+            fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
         if classes:
             predicted = np.searchsorted(fitted.classes_, fitted.predict(X))
             alone = one_class_alone(fitted.classes_, predicted, "rows")

@@ -37,7 +37,7 @@ from halosvm.files.tables.opening import (
 from halosvm.files.tables.reading import PLAIN, Reading, refuse_options_of_others
 from halosvm.files.tables.roles import find_roles, require_columns
 from halosvm.files.tables.text import TextColumns
-from halosvm.files.tables.trouble import ChoiceError, TableError, listing
+from halosvm.files.tables.trouble import ChoiceError, TableError, listing, named
 from halosvm.files.tables.typed import WITH_COLUMNS, TypedColumns
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 
@@ -119,12 +119,10 @@ class Table:
         """The rows as Gaussians, those with missing values for `EmpiricalBayes` alone."""
         names = np.array(self.features, dtype=object)
         self._refuse_too_large()
-        try:
+        with named(self.path):
             X = as_gaussians(
                 self.mean, X_std=self.std, X_cov=self.covariances, sparse=True, missing=True
             )
-        except (ValueError, TypeError) as error:
-            raise TableError(f"{self.path}: {error} (rows from 0)") from error
         return X.replaced(feature_names=names)
 
     def _refuse_too_large(self) -> None:

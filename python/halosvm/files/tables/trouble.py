@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class TableError(ValueError):
@@ -17,6 +18,18 @@ class TableError(ValueError):
 
 class ChoiceError(TableError):
     """Options that do not go with a table, or leave a choice open."""
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Let errors about the numbers of a table name it; they count its rows from 0."""
+    try:
+        yield
+    except TableError:
+        raise
+    except (ValueError, TypeError, ArithmeticError) as error:
+        rows = " (rows from 0)" if "row " in str(error) else ""
+        raise TableError(f"{path}: {error}{rows}") from error
 
 
 def listing(names: Sequence[str], most: int = 12) -> str:
