@@ -19,6 +19,7 @@ from halosvm.checks.estimator import (
     ERRORS,
     GaussianClassifier,
     GaussianEstimator,
+    have_errors,
     read_example_weights,
     require_one_order,
 )
@@ -43,6 +44,13 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _COVARIANCES = ("full", "diagonal", "factors")
+# What the population of each class has in common with the classifier.
+_SHARED = (
+    *("n_features_in_", "feature_names_in_", "feature_units_in_", "_had_errors"),
+    *("log_likelihood_", "n_iter_", "converged_", "status_"),
+)
+# What brings the square of the largest double, over a spread, back into the range of double.
+_NEARER = 1e-50
 
 
 class ClassPopulations(GaussianClassifier, GaussianEstimator):
@@ -65,9 +73,7 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         rows. "auto" takes up to `max_components`, by left-out log loss.
     tied : bool or "auto", default="auto"
         Whether one covariance serves all components of all classes, or each has its own. "auto"
-        decides by left-out log loss. Of what is left to choose, the candidate of the fewest
-        parameters is taken whose log loss is no more than one standard error of the difference
-        above the least.
+        decides by left-out log loss.
     covariance : {"full", "diagonal", "factors"}, default="full"
         Form of the covariances, as in `EmpiricalBayes`.
     n_factors : int, optional
@@ -99,14 +105,16 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
     priors_ : ndarray of shape (n_classes,)
         Probabilities of the classes.
     populations_ : list of EmpiricalBayes
-        The fitted population of each class.
+        The fitted population of each class; `log_likelihood_` and how the fit ended are those of
+        all classes together.
     n_components_ : int
         Number of components that was given or chosen.
     tied_ : bool
         Whether all covariances are one.
     cv_results_ : dict of ndarray
-        If anything was chosen: `n_components`, `tied`, `log_loss` and its `standard_error` of each
-        candidate, `difference` to the least and `difference_error`; and the index `chosen`.
+        If anything was chosen: `n_components`, `tied`, left-out `log_loss` and its `standard_error`
+        of each candidate that was tried, `difference` to the least and `difference_error`; and the
+        index `chosen`.
     log_likelihood_ : ndarray of shape (n,)
         Log likelihood of examples and labels, times weights, plus the log prior of `reg_covar`, at
         each point that the fit went to; it never decreases.
@@ -236,9 +244,7 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            require_one_order(
-                {"X": X, "X_std": X_std, "X_cov": X_cov}, {"y": y, "groups": groups}
-            )
+            require_one_order({"X": X, "X_std": X_std, "X_cov": X_cov}, {"y": y, "groups": groups})
             data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
             self.classes_, codes = encode_labels(np.asarray(y))
             weights = as_repetitions(read_example_weights(data, sample_weight, len(data)))
@@ -274,7 +280,7 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
                 result["population"], None if borrowed is None else borrowed["population"]
             )
         self.priors_ = shares if given is None else given
-        self._take(result, form)
+        self._take(result, form, have_errors(rows.data) or bool(np.isnan(rows.data.mean).any()))
         if not self.converged_:
             warn_user(
                 f"after {self.n_iter_} passes over the data the log likelihood still grows by more "
@@ -292,7 +298,7 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         ties = (True, False) if isinstance(self.tied, str) else (bool(self.tied),)
         return [Candidate(k, tied) for k in numbers_ for tied in ties]
 
-    def _take(self, result: _core.PopulationFit, form: Form) -> None:
+    def _take(self, result: _core.PopulationFit, form: Form, with_errors: bool) -> None:
         self.log_likelihood_ = result["history"]
         self.n_iter_ = result["iterations"]
         self.converged_ = result["converged"]
@@ -312,7 +318,8 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
             model.weights_, model.means_ = own.weights, own.means
             model.covariances_ = form.covariances(own)
             model.n_components_ = len(own.weights)
-            for name in ("n_features_in_", "feature_names_in_", "feature_units_in_", "_had_errors"):
+            model.with_errors_ = with_errors
+            for name in _SHARED:
                 if name in self.__dict__:
                     setattr(model, name, self.__dict__[name])
             self.populations_.append(model)
@@ -328,7 +335,7 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         joint = log_densities(models, data, threads)
         lost = np.flatnonzero(~np.isfinite(joint).all(axis=1))
         shrink = 1.0
-        while lost.size and shrink > 0.0:
+        while lost.size and shrink > 1e-200:
             shrink *= _NEARER
             far = data[lost]
             nearer = far.mapped_to(far.mean.astype(np.float64) * shrink, far.covariances)
@@ -521,7 +528,9 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         priors = as_float_array(self.priors, "priors", n_classes).astype(np.float64)
         bad = np.flatnonzero(~(priors > 0))
         if bad.size:
-            raise ValueError(f"priors: that of class {bad[0]} is {priors[bad[0]]:g}; it must be > 0")
+            raise ValueError(
+                f"priors: that of class {bad[0]} is {priors[bad[0]]:g}; it must be > 0"
+            )
         if abs(priors.sum() - 1.0) > 1e-6:
             raise ValueError(f"priors sum to {priors.sum():g}, not to 1")
         normalised: Array = priors / priors.sum()
@@ -532,10 +541,6 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-# Squares of a thousandth of the largest double are far within its range.
-_NEARER = 1e-50
 
 
 def _read_groups(groups: Any, n_samples: int) -> NDArray[Any]:

@@ -206,6 +206,7 @@ def _warn(data: Gaussians, concerned: NDArray[np.bool_], what: str) -> None:
 
 
 def print_progress(iteration: int, log_likelihood: float, gain: float) -> None:
+    """Print a line of what a pass over the data has reached."""
     print(
         f"pass {iteration:>6}   log likelihood {log_likelihood:.8e}   predicted gain {gain:.1e}",
         flush=True,
