@@ -6,12 +6,13 @@ Out: the fit of the core to all of them; left-out log losses of the candidates.
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -23,8 +24,6 @@ from .measurements import robust_scale
 from .populations import drawn_start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from halosvm.gaussians.gaussians import Gaussians
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
     Rows = NDArray[np.intp]
+    Fold = tuple[Rows, Rows]
 
 # Rows, spread over all, that choose among candidates and start the fit to all. With them log losses
 # are known to about 0.01 and differences between candidates to a few thousandths; more would
@@ -43,6 +43,7 @@ ROWS_OF_CHOICE = 2000
 _LEAST_OF_CLASS = 200
 # Fits that are only compared stop here, for each row: far below what their log losses differ by.
 _TOL_OF_CHOICE = 1e-3
+_FOLDS = 5
 # As EmpiricalBayes has them: examples of each feature's own variance that keep V regular, and the
 # part of all examples that double precision needs.
 _FLOOR = 1e-6
@@ -137,10 +138,9 @@ class ClassFitter:
         if borrowed is not None and settings.reg_covar != 0:
             members = self._members(settings.reg_covar)
             weight += members
-            if self.form.covariances(borrowed).kind == "full":
-                scatter = members * borrowed.matrices[0]
-            else:
-                prior = prior + members * borrowed.variances[0]
+            variances, matrix = self.form.common(borrowed)
+            prior = prior + members * variances
+            scatter = None if matrix is None else members * matrix
         return _core.fit_population(
             self.rows.data.core_view(missing=True),
             start,
@@ -182,9 +182,11 @@ class ClassFitter:
         parts = []
         for c in range(rows.n_classes):
             mine = rows.codes == c
-            points = self._points[mine]
-            count = min(k, len(np.unique(points, axis=0)))
-            weights, scale = rows.weights[mine], np.sqrt(self.variance)
+            # Sorted, and copies as one, so that order and repetitions do not matter to clusters.
+            points, copies = np.unique(self._points[mine], axis=0, return_inverse=True)
+            weights = np.zeros(len(points))
+            np.add.at(weights, copies.reshape(-1), rows.weights[mine])
+            count, scale = min(k, len(points)), np.sqrt(self.variance)
             with threadpool_limits(1, user_api="openmp"):  # few rows: threads wait for each other
                 parts.append(
                     drawn_start(
@@ -250,7 +252,7 @@ def choose(
     rows: LabelledRows,
     candidates: list[Candidate],
     priors: Array | None,
-    groups: NDArray[Any] | None,
+    folds: list[Fold],
 ) -> tuple[Candidate, dict[str, Any]]:
     """Return the candidate of the least left-out log loss, and the table of those tried.
 
@@ -258,7 +260,6 @@ def choose(
     component more does not lower the least log loss. In trials the simplest candidate within a
     standard error was worse or as good for new examples, never better.
     """
-    folds = list(_folds(settings, rows, groups))
     tol = max(settings.tol, _TOL_OF_CHOICE)
     parts = [rows.part(train) for train, _ in folds]
     fitters = [ClassFitter(settings, form, part, tol=tol) for part in parts]
@@ -308,33 +309,51 @@ def choose(
     return candidates[best], table
 
 
-def _folds(
-    settings: ClassPopulations, rows: LabelledRows, groups: NDArray[Any] | None
-) -> Iterator[tuple[Rows, Rows]]:
-    """Yield rows to fit and rows left out, of each class its part; copies of a row stay together.
+def given_folds(
+    cv: Any, codes: Rows, groups: NDArray[Any] | None, random_state: np.random.RandomState
+) -> list[Fold] | None:
+    """Return the folds of all rows that a splitter or groups ask for; None for a number alone."""
+    if isinstance(cv, numbers.Integral | None):
+        if groups is None:
+            return None
+        seed = int(random_state.randint(np.iinfo(np.int32).max))
+        n_folds = min(cv or _FOLDS, len(np.unique(groups)))
+        if n_folds < 2:
+            raise ValueError("groups has one group; give n_components and tied, or two groups")
+        cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    splitter = check_cv(cv, codes, classifier=True)
+    return [
+        (np.asarray(train), np.asarray(test))
+        for train, test in splitter.split(np.zeros((len(codes), 1)), codes, groups)
+    ]
+
+
+def folds_of_part(folds: list[Fold], part: Rows, codes: Rows, labels: list[Any]) -> list[Fold]:
+    """Return folds by the places of some of the rows; each has some of each class to fit."""
+    places = np.full(len(codes), -1)
+    places[part] = np.arange(len(part))
+    found = []
+    for pair in folds:
+        train, test = (places[rows][places[rows] >= 0] for rows in pair)
+        lost = np.setdiff1d(codes, codes[part[train]])
+        if lost.size:
+            raise ValueError(
+                f"class {labels[lost[0]]!r} has no rows where a part, or a group, is left out, so "
+                "that log losses cannot be compared; split otherwise, or give n_components and tied"
+            )
+        if len(test):
+            found.append((train, test))
+    return found
+
+
+def drawn_folds(
+    rows: LabelledRows, n_folds: int | None, random_state: np.random.RandomState
+) -> list[Fold]:
+    """Return folds that have of each class its part; copies of a row stay together.
 
     The only example of a class is never left out.
     """
-    n = len(rows.codes)
-    random_state = check_random_state(settings.random_state)
-    if groups is not None:
-        seed = int(random_state.randint(np.iinfo(np.int32).max))
-        n_folds = min(settings.cv, len(np.unique(groups)))
-        if n_folds < 2:
-            raise ValueError("groups has one group; give n_components and tied, or two groups")
-        splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-        for train, test in splitter.split(np.zeros((n, 1)), rows.codes, groups):
-            if len(test) == 0:
-                continue
-            lost = np.setdiff1d(rows.codes, rows.codes[train])
-            if lost.size:
-                label = settings.classes_.tolist()[lost[0]]
-                raise ValueError(
-                    f"groups: without one of them class {label!r} has no rows, so that log losses "
-                    "cannot be compared; give n_components and tied"
-                )
-            yield train, test
-        return
+    n_folds = n_folds or _FOLDS
     table = np.column_stack([rows.codes, rows.data.mean, rows.data.covariances.variances()])
     _, first, copies = np.unique(
         np.nan_to_num(table, nan=np.inf), axis=0, return_index=True, return_inverse=True
@@ -344,9 +363,11 @@ def _folds(
     begin = 0
     for c in range(rows.n_classes):
         mine = random_state.permutation(np.flatnonzero(codes == c))
-        fold[mine] = (begin + np.arange(len(mine))) % settings.cv if len(mine) > 1 else -1
+        fold[mine] = (begin + np.arange(len(mine))) % n_folds if len(mine) > 1 else -1
         begin += len(mine)
     of_row = fold[copies.reshape(-1)]
-    for i in range(settings.cv):
-        if (of_row == i).any():
-            yield np.flatnonzero(of_row != i), np.flatnonzero(of_row == i)
+    return [
+        (np.flatnonzero(of_row != i), np.flatnonzero(of_row == i))
+        for i in range(n_folds)
+        if (of_row == i).any()
+    ]

@@ -5,20 +5,15 @@ Measurements with errors and labels enter; probabilities of classes and log odds
 
 from __future__ import annotations
 
-import copy
 import numbers
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from halosvm import _core
 from halosvm.checks.estimator import (
     ERRORS,
-    GaussianClassifier,
-    GaussianEstimator,
     have_errors,
     read_example_weights,
     require_one_order,
@@ -28,7 +23,16 @@ from halosvm.checks.reading import as_float_array
 from halosvm.checks.targets import encode_labels
 from halosvm.core.user_warning import warn_user
 
-from .class_fitting import Candidate, ClassFitter, LabelledRows, choose, log_densities
+from .class_fitting import (
+    Candidate,
+    ClassFitter,
+    LabelledRows,
+    choose,
+    drawn_folds,
+    folds_of_part,
+    given_folds,
+)
+from .class_model import ClassModel
 from .empirical_bayes import EmpiricalBayes
 from .fitting import as_repetitions
 from .populations import form_of
@@ -49,11 +53,9 @@ _SHARED = (
     *("n_features_in_", "feature_names_in_", "feature_units_in_", "_had_errors"),
     *("log_likelihood_", "n_iter_", "converged_", "status_"),
 )
-# What brings the square of the largest double, over a spread, back into the range of double.
-_NEARER = 1e-50
 
 
-class ClassPopulations(GaussianClassifier, GaussianEstimator):
+class ClassPopulations(ClassModel):
     r"""Classifier of measurements: a population of true values for each class, and Bayes' rule.
 
     Each example is a measurement :math:`x_i = v_i + e_i` with an error :math:`e_i \sim N(0, S_i)`
@@ -83,8 +85,9 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         weights.
     max_components : int, default=3
         Largest number of components that "auto" tries; it stops where one more does not help.
-    cv : int, default=5
-        Number of parts that are left out in turn for "auto", of each class its part.
+    cv : int, splitter or iterable, default=5
+        Which examples are left out in turn for "auto", as in scikit-learn. A number, or None for 5,
+        makes so many parts that have of each class its part; copies of an example stay together.
     tol, max_iter
         As in `EmpiricalBayes`, of the fit to all classes together.
     reg_covar : float or "auto", default="auto"
@@ -162,18 +165,12 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
     ...     size=(300, 2)
     ... )
     >>> clf = ClassPopulations(random_state=0).fit(X, y, X_std=errors)
-    >>> sure, unsure = clf.predict_proba([[1.5, 1.5]] * 2, X_std=[0.1, 2.0])[:, 1]
+    >>> sure, unsure = clf.predict_proba([[1.5, 1.5]] * 3, X_std=[0.1, 2.0, 2.0])[:2, 1]
     >>> bool(sure > 0.99 > 0.7 > unsure)
     True
     """
 
     __metadata_request__fit: ClassVar = {**ERRORS, "groups": True}
-    __metadata_request__predict_proba: ClassVar = ERRORS
-    __metadata_request__predict_log_proba: ClassVar = ERRORS
-
-    _takes_missing = True
-
-    n_features_in_: int
 
     def __init__(
         self,
@@ -184,7 +181,7 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         n_factors: int | None = None,
         priors: ArrayLike | None = None,
         max_components: int = 3,
-        cv: int = 5,
+        cv: Any = 5,
         tol: float = 1e-5,
         max_iter: int = 1000,
         reg_covar: float | str = "auto",
@@ -249,13 +246,12 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
             self.classes_, codes = encode_labels(np.asarray(y))
             weights = as_repetitions(read_example_weights(data, sample_weight, len(data)))
             groups = None if groups is None else _read_groups(groups, len(data))
-            used = np.flatnonzero(weights > 0)
             rows = LabelledRows(data, codes.astype(np.intp), weights, len(self.classes_))
-            if len(used) < len(data):
-                rows, groups = rows.part(used), None if groups is None else groups[used]
             return self._fit(rows, groups)
 
-    def _fit(self, rows: LabelledRows, groups: NDArray[Any] | None) -> Self:
+    def _fit(self, whole: LabelledRows, groups: NDArray[Any] | None) -> Self:
+        used = np.flatnonzero(whole.weights > 0)
+        rows = whole if len(used) == len(whole.codes) else whole.part(used)
         shares = rows.shares()
         lost = np.flatnonzero(shares == 0)
         if lost.size:
@@ -263,14 +259,20 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
             raise ValueError(f"sample_weight is 0 for all examples of class {label!r}")
         given = None if self.priors is None else self._read_priors(len(shares))
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
-        chosen_rows = rows.subset(check_random_state(self.random_state))
+        random_state = check_random_state(self.random_state)
+        chosen_rows = rows.subset(random_state)
         few = rows if len(chosen_rows) == len(rows.codes) else rows.part(chosen_rows)
         candidates = self._candidates()
         self.__dict__.pop("cv_results_", None)
         candidate = candidates[0]
         if len(candidates) > 1:
-            of_few = None if groups is None else groups[chosen_rows]
-            candidate, self.cv_results_ = choose(self, form, few, candidates, given, of_few)
+            folds = given_folds(self.cv, whole.codes, groups, random_state)
+            if folds is None:
+                folds = drawn_folds(few, self.cv, random_state)
+            else:
+                labels = self.classes_.tolist()
+                folds = folds_of_part(folds, used[chosen_rows], whole.codes, labels)
+            candidate, self.cv_results_ = choose(self, form, few, candidates, given, folds)
         self.n_components_, self.tied_ = candidate
         fitter = ClassFitter(self, form, few)
         result = fitter.fit(candidate)
@@ -324,183 +326,6 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
                     setattr(model, name, self.__dict__[name])
             self.populations_.append(model)
 
-    def _log_joint(self, data: Gaussians) -> Array:
-        """Return log pi_c + log p(x | S, c), (n, n_classes), up to a constant of each row; finite.
-
-        A row so far away that a density underflows is moved towards the origin, along its ray,
-        until none does: there the nearest class, by its own spread, is the same.
-        """
-        models = [each._population() for each in self.populations_]  # noqa: SLF001
-        threads = thread_count(self.n_threads)
-        joint = log_densities(models, data, threads)
-        lost = np.flatnonzero(~np.isfinite(joint).all(axis=1))
-        shrink = 1.0
-        while lost.size and shrink > 1e-200:
-            shrink *= _NEARER
-            far = data[lost]
-            nearer = far.mapped_to(far.mean.astype(np.float64) * shrink, far.covariances)
-            joint[lost] = log_densities(models, nearer, threads)
-            lost = lost[~np.isfinite(joint[lost]).all(axis=1)]
-        joint[lost] = 0.0
-        finite: Array = joint + np.log(self.priors_)
-        return finite
-
-    def predict_log_proba(
-        self,
-        X: Gaussians | ArrayLike,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-    ) -> Array:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Measurements as in `fit`; those without errors are certain.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-
-        Warns
-        -----
-        ErrorsLeftOutWarning
-            If the examples of the fit had errors, and `X` is an array without any.
-        """
-        check_is_fitted(self)
-        joint = self._log_joint(self._read_with_errors(X, X_std, X_cov))
-        log_proba: Array = log_softmax(joint, axis=1)
-        return log_proba
-
-    def predict_proba(
-        self,
-        X: Gaussians | ArrayLike,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-    ) -> Array:
-        """Return the probability of each class.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Measurements as in `predict_log_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        proba: Array = np.exp(self.predict_log_proba(X, X_std=X_std, X_cov=X_cov))
-        return proba
-
-    def log_odds(
-        self,
-        X: Gaussians | ArrayLike,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-    ) -> Array:
-        """Return the logarithm of each class's probability over that of the first.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Measurements as in `predict_log_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes - 1)
-        """
-        check_is_fitted(self)
-        joint = self._log_joint(self._read_with_errors(X, X_std, X_cov))
-        odds: Array = joint[:, 1:] - joint[:, :1]
-        return odds
-
-    def decision_function(
-        self,
-        X: Gaussians | ArrayLike,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-    ) -> Array:
-        """Return the log odds of the second of two classes, or log probabilities of more.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Measurements as in `predict_log_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        if len(self.classes_) == 2:
-            odds: Array = self.log_odds(X, X_std=X_std, X_cov=X_cov)[:, 0]
-            return odds
-        return self.predict_log_proba(X, X_std=X_std, X_cov=X_cov)
-
-    def posterior_mean(
-        self,
-        X: Gaussians | ArrayLike,
-        *,
-        X_std: ArrayLike | None = None,
-        X_cov: Covariances | ArrayLike | None = None,
-    ) -> Array:
-        """Return the expected true values, over the classes too.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Measurements as in `predict_log_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            sum_c p(c | x, S) E(v | x, S, c).
-        """
-        check_is_fitted(self)
-        data = self._read_with_errors(X, X_std, X_cov)
-        proba = np.exp(log_softmax(self._log_joint(data), axis=1))
-        mean = np.zeros(data.shape)
-        for model, p in zip(self.populations_, proba.T, strict=True):
-            found = _core.true_value_posteriors(
-                model._population(),  # noqa: SLF001
-                data.core_view(missing=True),
-                True,
-                covariances=False,
-                n_threads=thread_count(self.n_threads),
-            )
-            mean += p[:, np.newaxis] * found["means"]
-        return mean
-
-    def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[Any]]:
-        """Draw true values and their classes.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Their number.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        require_count(n_samples, "n_samples")
-        random_state = check_random_state(self.random_state)
-        codes = random_state.choice(len(self.classes_), n_samples, p=self.priors_)
-        X = np.empty((n_samples, self.n_features_in_))
-        for c, model in enumerate(self.populations_):
-            rows = np.flatnonzero(codes == c)
-            if rows.size:
-                own = copy.copy(model)
-                own.random_state = random_state
-                X[rows] = own.sample(len(rows))[0]
-        return X, self.classes_[codes]
-
     def _check_parameters(self) -> None:
         for name in ("n_components", "tied", "reg_covar"):
             value = getattr(self, name)
@@ -517,8 +342,8 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
                 raise ValueError(f"n_factors is given, but covariance is {self.covariance!r}")
         for name in ("max_components", "max_iter"):
             require_count(getattr(self, name), name)
-        if not isinstance(self.cv, numbers.Integral) or self.cv < 2:
-            raise ValueError(f"cv must be a number of parts, 2 or more; got {self.cv!r}")
+        if isinstance(self.cv, numbers.Integral) and self.cv < 2:
+            raise ValueError(f"cv must be 2 parts or more, got {self.cv!r}")
         require_number(self.tol, "tol", or_zero=True)
         if not isinstance(self.reg_covar, str):
             require_number(self.reg_covar, "reg_covar", or_zero=True)
@@ -535,12 +360,6 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
             raise ValueError(f"priors sum to {priors.sum():g}, not to 1")
         normalised: Array = priors / priors.sum()
         return normalised
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _read_groups(groups: Any, n_samples: int) -> NDArray[Any]:

@@ -248,6 +248,9 @@ def test_the_table_of_the_choice_is_of_rows_that_were_left_out():
     np.testing.assert_allclose(clf.cv_results_["log_loss"], losses.mean(axis=1), rtol=0.02)
     np.testing.assert_array_equal(clf.cv_results_["tied"], [True, False])
     assert clf.tied_ == bool(clf.cv_results_["tied"][clf.cv_results_["chosen"]])
+    pairs = [(np.flatnonzero(groups != g), np.flatnonzero(groups == g)) for g in range(6)]
+    other = ClassPopulations(1, cv=pairs).fit(X, y, X_std=errors)
+    np.testing.assert_allclose(other.cv_results_["log_loss"], clf.cv_results_["log_loss"])
 
 
 @pytest.mark.parametrize("few", [1, 2])
@@ -382,7 +385,7 @@ def test_data_that_make_no_sense_are_refused():
         ClassPopulations().fit(X, y, X_std=errors, sample_weight=(y == 0).astype(float))
     with pytest.raises(ValueError, match="groups has the shape"):
         ClassPopulations().fit(X, y, X_std=errors, groups=[1, 2])
-    with pytest.raises(ValueError, match="without one of them class 1 has no rows"):
+    with pytest.raises(ValueError, match="class 1 has no rows where a part, or a group"):
         ClassPopulations(random_state=0).fit(X, y, X_std=errors, groups=y)
     covariances = Covariances.diagonal(errors[:20] ** 2)
     with pytest.raises(ValueError, match="X_cov"):
