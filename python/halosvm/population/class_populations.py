@@ -117,7 +117,7 @@ class ClassPopulations(ClassModel):
     cv_results_ : dict of ndarray
         If anything was chosen: `n_components`, `tied`, left-out `log_loss` and its `standard_error`
         of each candidate that was tried, `difference` to the least and `difference_error`; and the
-        index `chosen`.
+        index `chosen`. Model files do not keep it.
     log_likelihood_ : ndarray of shape (n,)
         Log likelihood of examples and labels, times weights, plus the log prior of `reg_covar`, at
         each point that the fit went to; it never decreases.

@@ -100,7 +100,7 @@ MACHINES = {
         None,
     ),
     "diagonal population": (EmpiricalBayes(covariance="diagonal", output="mean"), "diagonal", None),
-    "class populations": (ClassPopulations(2, random_state=0), "diagonal", THREE),
+    "class populations": (ClassPopulations(2, tied=False, random_state=0), "diagonal", THREE),
     "tied class populations": (ClassPopulations(1, tied=True, priors=[0.4, 0.6]), "full", TWO),
     "paired": (UncertainFourierFeatures(7, random_state=0), "diagonal", None),
     "phases": (UncertainFourierFeatures(6, map="phase", random_state=0), "diagonal", None),
