@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Measurements with the codes of their classes and their numbers of repetitions, all > 0."""
+    """Measurements with the codes of their classes and their numbers of repetitions."""
 
     data: Gaussians
     codes: Rows
@@ -309,31 +309,45 @@ def choose(
     return candidates[best], table
 
 
-def given_folds(
-    cv: Any, codes: Rows, groups: NDArray[Any] | None, random_state: np.random.RandomState
-) -> list[Fold] | None:
-    """Return the folds of all rows that a splitter or groups ask for; None for a number alone."""
+def folds_of(
+    cv: Any,
+    whole: LabelledRows,
+    part: Rows,
+    groups: NDArray[Any] | None,
+    labels: list[Any],
+    random_state: np.random.RandomState,
+) -> list[Fold]:
+    """Return folds as places in a part of the rows; each has some of each class to fit.
+
+    Parameters
+    ----------
+    cv : int, None, splitter or iterable
+        The last two are of the whole.
+    whole : LabelledRows
+        All rows.
+    part : ndarray
+        Those that the folds are made of.
+    groups : ndarray or None
+        Of all rows.
+    labels : list
+        Of the classes.
+    """
+    codes = whole.codes
     if isinstance(cv, numbers.Integral | None):
+        n_folds = _FOLDS if cv is None else int(cv)
         if groups is None:
-            return None
-        seed = int(random_state.randint(np.iinfo(np.int32).max))
-        n_folds = min(cv or _FOLDS, len(np.unique(groups)))
+            return _drawn_folds(whole.part(part), n_folds, random_state)
+        groups, codes, part = groups[part], codes[part], np.arange(len(part))
+        n_folds = min(n_folds, len(np.unique(groups)))
         if n_folds < 2:
             raise ValueError("groups has one group; give n_components and tied, or two groups")
+        seed = int(random_state.randint(np.iinfo(np.int32).max))
         cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
     splitter = check_cv(cv, codes, classifier=True)
-    return [
-        (np.asarray(train), np.asarray(test))
-        for train, test in splitter.split(np.zeros((len(codes), 1)), codes, groups)
-    ]
-
-
-def folds_of_part(folds: list[Fold], part: Rows, codes: Rows, labels: list[Any]) -> list[Fold]:
-    """Return folds by the places of some of the rows; each has some of each class to fit."""
     places = np.full(len(codes), -1)
     places[part] = np.arange(len(part))
     found = []
-    for pair in folds:
+    for pair in splitter.split(np.zeros((len(codes), 1)), codes, groups):
         train, test = (places[rows][places[rows] >= 0] for rows in pair)
         lost = np.setdiff1d(codes, codes[part[train]])
         if lost.size:
@@ -346,14 +360,13 @@ def folds_of_part(folds: list[Fold], part: Rows, codes: Rows, labels: list[Any])
     return found
 
 
-def drawn_folds(
-    rows: LabelledRows, n_folds: int | None, random_state: np.random.RandomState
+def _drawn_folds(
+    rows: LabelledRows, n_folds: int, random_state: np.random.RandomState
 ) -> list[Fold]:
     """Return folds that have of each class its part; copies of a row stay together.
 
     The only example of a class is never left out.
     """
-    n_folds = n_folds or _FOLDS
     table = np.column_stack([rows.codes, rows.data.mean, rows.data.covariances.variances()])
     _, first, copies = np.unique(
         np.nan_to_num(table, nan=np.inf), axis=0, return_index=True, return_inverse=True

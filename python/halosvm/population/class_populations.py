@@ -28,13 +28,11 @@ from .class_fitting import (
     ClassFitter,
     LabelledRows,
     choose,
-    drawn_folds,
-    folds_of_part,
-    given_folds,
+    folds_of,
 )
 from .class_model import ClassModel
 from .empirical_bayes import EmpiricalBayes
-from .fitting import as_repetitions
+from .fitting import as_repetitions, warn_of_columns
 from .populations import form_of
 
 if TYPE_CHECKING:
@@ -238,6 +236,8 @@ class ClassPopulations(ClassModel):
         -----
         ConvergenceWarning
             If `max_iter` passes end before `tol` is reached.
+        UserWarning
+            For columns of which measurements do not tell what true values are like.
         """
         with self._all_or_nothing():
             self._check_parameters()
@@ -266,12 +266,8 @@ class ClassPopulations(ClassModel):
         self.__dict__.pop("cv_results_", None)
         candidate = candidates[0]
         if len(candidates) > 1:
-            folds = given_folds(self.cv, whole.codes, groups, random_state)
-            if folds is None:
-                folds = drawn_folds(few, self.cv, random_state)
-            else:
-                labels = self.classes_.tolist()
-                folds = folds_of_part(folds, used[chosen_rows], whole.codes, labels)
+            labels, part = self.classes_.tolist(), used[chosen_rows]
+            folds = folds_of(self.cv, whole, part, groups, labels, random_state)
             candidate, self.cv_results_ = choose(self, form, few, candidates, given, folds)
         self.n_components_, self.tied_ = candidate
         fitter = ClassFitter(self, form, few)
@@ -281,6 +277,7 @@ class ClassPopulations(ClassModel):
             result = ClassFitter(self, form, rows).fit_from(
                 result["population"], None if borrowed is None else borrowed["population"]
             )
+        warn_of_columns(rows.data, rows.weights)
         self.priors_ = shares if given is None else given
         self._take(result, form, have_errors(rows.data) or bool(np.isnan(rows.data.mean).any()))
         if not self.converged_:
@@ -292,13 +289,13 @@ class ClassPopulations(ClassModel):
         return self
 
     def _candidates(self) -> list[Candidate]:
-        numbers_ = (
+        counts = (
             range(1, self.max_components + 1)
             if isinstance(self.n_components, str)
             else [int(self.n_components)]
         )
         ties = (True, False) if isinstance(self.tied, str) else (bool(self.tied),)
-        return [Candidate(k, tied) for k in numbers_ for tied in ties]
+        return [Candidate(k, tied) for k in counts for tied in ties]
 
     def _take(self, result: _core.PopulationFit, form: Form, with_errors: bool) -> None:
         self.log_likelihood_ = result["history"]

@@ -5,11 +5,13 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn import config_context
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GroupKFold, cross_val_score
 
 from halosvm import (
     ClassPopulations,
@@ -356,6 +358,34 @@ def test_frames_bring_names_and_errors():
     swapped = frame[["b", "a", "c"]]
     with pytest.raises(ValueError, match="feature names"):
         clf.predict(swapped, X_std=errors)
+
+
+def test_errors_and_groups_are_routed():
+    X, errors, y = draw(90, np.random.default_rng(19))
+    groups = np.arange(90) % 9
+    clf = ClassPopulations(1, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        found = cross_val_score(
+            clf, X, y, cv=GroupKFold(3), params={"X_std": errors, "groups": groups}
+        )
+    right = []
+    for train, test in GroupKFold(3).split(X, y, groups):
+        clf.fit(X[train], y[train], X_std=errors[train], groups=groups[train])
+        right.append(clf.score(X[test], y[test], X_std=errors[test]))
+    np.testing.assert_array_equal(found, right)
+
+
+def test_columns_that_tell_nothing_are_warned_of():
+    X, errors, y = draw(40, np.random.default_rng(20))
+    X[:, 1] = np.nan
+    with pytest.warns(UserWarning, match="column 1 has no value"):
+        clf = ClassPopulations(1, tied=False).fit(X, y, X_std=errors)
+    rest = ClassPopulations(1, tied=False, reg_covar=3).fit(X[:, ::2], y, X_std=errors[:, ::2])
+    np.testing.assert_allclose(
+        clf.predict_proba(X, X_std=errors),
+        rest.predict_proba(X[:, ::2], X_std=errors[:, ::2]),
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize(
