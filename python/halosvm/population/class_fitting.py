@@ -157,8 +157,8 @@ class ClassFitter:
         )
 
     def _members(self, reg_covar: float | str) -> float:
-        # With 60 to 300 rows of 3 to 10 features, log losses of new rows for a quarter to three times
-        # as many lay within 0.02 of each other.
+        # With 60 to 300 rows of 3 to 10 features, log losses of new rows for a quarter to three
+        # times as many lay within 0.02 of each other.
         return float(self.rows.data.shape[1]) if isinstance(reg_covar, str) else float(reg_covar)
 
     def _tied_fit(self, k: int) -> _core.PopulationFit:
