@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace halosvm::bindings {
@@ -36,14 +37,35 @@ Doubles stacked(const Matrix& matrix, Index k) {
   return out;
 }
 
-py::dict fit(const PyGaussians& X, const Population& start, const std::optional<Doubles>& sample_weight,
-             int max_iterations, double tolerance, const Vector& prior, double prior_weight, const Vector& scale,
-             bool accelerate, int n_threads, const std::optional<py::function>& report) {
+/// The measurements of each class; rows of the others have the weight 0 there.
+std::vector<Measurements> measurements_of(const Gaussians& X, const double* weights, const std::vector<Index>& labels,
+                                          Index n_classes, std::vector<Vector>& memory, const Execution& execution) {
+  std::vector<Measurements> out;
+  if (n_classes == 1) {
+    out.emplace_back(X, weights, execution);
+    return out;
+  }
+  check::same_size("labels", static_cast<Index>(labels.size()), "X", X.n_samples(), "rows");
+  memory.assign(static_cast<std::size_t>(n_classes), Vector::Zero(X.n_samples()));
+  for (Index i = 0; i < X.n_samples(); ++i) {
+    const Index label = labels[static_cast<std::size_t>(i)];
+    check::require(label >= 0 && label < n_classes, "labels", "row " + std::to_string(i) + " is no class");
+    memory[static_cast<std::size_t>(label)](i) = weights != nullptr ? weights[i] : 1.0;
+  }
+  for (const Vector& each : memory) out.emplace_back(X, each.data(), execution);
+  return out;
+}
+
+py::dict fit(const PyGaussians& X, const Population& start, const std::vector<Index>& labels,
+             const std::optional<Doubles>& sample_weight, int max_iterations, double tolerance, const Vector& prior,
+             double prior_weight, const std::optional<Matrix>& prior_scatter, const Vector& scale, bool accelerate,
+             int n_threads, const std::optional<py::function>& report) {
   PopulationSettings settings;
   settings.max_iterations = max_iterations;
   settings.tolerance = tolerance;
   settings.prior = prior;
   settings.prior_weight = prior_weight;
+  if (prior_scatter) settings.prior_scatter = *prior_scatter;
   settings.scale = scale;
   settings.accelerate = accelerate;
   if (report) {
@@ -57,8 +79,12 @@ py::dict fit(const PyGaussians& X, const Population& start, const std::optional<
   const PopulationFit result = [&] {
     const py::gil_scoped_release release;
     const Execution execution = interruptible(n_threads);
-    const Measurements measurements(X.view, weights, execution);
-    return fit_population(measurements, start, settings, execution);
+    std::vector<Vector> memory;
+    const auto classes = measurements_of(X.view, weights, labels, start.n_classes(), memory, execution);
+    std::vector<const Measurements*> views;
+    views.reserve(classes.size());
+    for (const Measurements& each : classes) views.push_back(&each);
+    return fit_population(views, start, settings, execution);
   }();
   py::dict out;
   out["population"] = result.population;
@@ -110,6 +136,25 @@ void bind_empirical_bayes(py::module_& module) {
   py::class_<Population>(module, "Population", "Gaussian components of the true values behind measurements.")
       .def(py::init(&population), py::arg("kind"), py::arg("weights"), py::arg("means"),
            py::arg("matrices") = py::none(), py::arg("variances") = py::none(), py::arg("factors") = py::none())
+      .def_property_readonly("classes", [](const Population& self) { return self.classes; })
+      .def(
+          "labelled",
+          [](Population self, const std::vector<Index>& classes, bool tied) {
+            self.classes = classes;
+            self.tied = tied;
+            return self;
+          },
+          py::arg("classes"), py::arg("tied"), "The same components, each of a class.")
+      .def(
+          "of_class",
+          [](const Population& self, Index c) {
+            const auto range = std::equal_range(self.classes.begin(), self.classes.end(), c);
+            check::require(range.first != range.second, "c", "is no class");
+            Population out = self.components(range.first - self.classes.begin(), range.second - range.first);
+            out.weights /= out.weights.sum();
+            return out;
+          },
+          py::arg("c"), "The population of one class.")
       .def_property_readonly("weights", [](const Population& self) { return self.weights; })
       .def_property_readonly("means", [](const Population& self) { return self.means; })
       .def_property_readonly("matrices",
@@ -118,9 +163,11 @@ void bind_empirical_bayes(py::module_& module) {
       .def_property_readonly("factors",
                              [](const Population& self) { return stacked(self.factors, self.n_components()); });
   module.def("fit_population", &fit, py::arg("X"), py::arg("start"), py::kw_only(),
-             py::arg("sample_weight") = py::none(), py::arg("max_iterations"), py::arg("tolerance"), py::arg("prior"),
-             py::arg("prior_weight") = 0.0, py::arg("scale"), py::arg("accelerate") = true, py::arg("n_threads") = 0,
-             py::arg("report") = py::none(), "The most likely population behind measurements; NaN is a missing value.");
+             py::arg("labels") = std::vector<Index>(), py::arg("sample_weight") = py::none(), py::arg("max_iterations"),
+             py::arg("tolerance"), py::arg("prior"), py::arg("prior_weight") = 0.0,
+             py::arg("prior_scatter") = py::none(), py::arg("scale"), py::arg("accelerate") = true,
+             py::arg("n_threads") = 0, py::arg("report") = py::none(),
+             "The most likely population behind measurements; NaN is a missing value.");
   module.def(
       "measurement_log_density",
       [](const Population& of, const PyGaussians& X, int n_threads) {

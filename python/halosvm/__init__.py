@@ -3,7 +3,8 @@
 Every training example is a Gaussian, a mean with a covariance, instead of a point.
 
 Examples   `Gaussians`, `Covariances`, `GaussianMixtures`; error models in `halosvm.uncertainty`
-Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC`, `SafeSVC`
+Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC`, `SafeSVC`;
+           `ClassPopulations`: true values of each class behind measurements
 Kernels    `UncertainKernelSVC`, `IsotropicKernelSVC`, `expected_kernel`, `median_gamma`
 Values     `UncertainSVR`
 Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
@@ -64,12 +65,14 @@ if TYPE_CHECKING:
     from halosvm.maps.nystroem import UncertainNystroem as UncertainNystroem
     from halosvm.maps.propagate import Propagate as Propagate
     from halosvm.maps.standard_scaler import UncertainStandardScaler as UncertainStandardScaler
+    from halosvm.population.class_populations import ClassPopulations as ClassPopulations
     from halosvm.population.empirical_bayes import EmpiricalBayes as EmpiricalBayes
 
 __version__ = "0.1.0"
 
 # The same again for the interpreter: in which module each public name stands.
 _PLACES = {
+    "ClassPopulations": "population.class_populations",
     "Covariances": "gaussians.covariances",
     "EmpiricalBayes": "population.empirical_bayes",
     "ErrorsLeftOutWarning": "core.user_warning",

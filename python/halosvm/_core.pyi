@@ -98,6 +98,10 @@ class Population:
         factors: _Doubles | None = None,
     ) -> None: ...
     @property
+    def classes(self) -> list[int]: ...
+    def labelled(self, classes: Sequence[int] | NDArray[np.intp], tied: bool) -> Population: ...
+    def of_class(self, c: int) -> Population: ...
+    @property
     def weights(self) -> _Doubles: ...
     @property
     def means(self) -> _Doubles: ...
@@ -120,11 +124,13 @@ def fit_population(
     X: Gaussians,
     start: Population,
     *,
+    labels: Sequence[int] | NDArray[np.intp] = (),
     sample_weight: _Doubles | None = None,
     max_iterations: int,
     tolerance: float,
     prior: _Doubles,
     prior_weight: float = 0.0,
+    prior_scatter: _Doubles | None = None,
     scale: _Doubles,
     accelerate: bool = True,
     n_threads: int = 0,

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import halosvm
 from halosvm import (
+    ClassPopulations,
     EmpiricalBayes,
     IsotropicKernelSVC,
     PlattScaling,
@@ -26,6 +27,7 @@ from halosvm import (
 )
 
 ESTIMATORS = [
+    ClassPopulations(),
     EmpiricalBayes(),
     IsotropicKernelSVC(),
     Propagate(StandardScaler()),

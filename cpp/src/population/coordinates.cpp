@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace halosvm::population {
 namespace {
@@ -32,10 +33,13 @@ Matrix root_of(const ConstMatrixRef& V, const Vector& scale) {
 Vector coordinates(const Population& population, const Vector& scale) {
   std::vector<double> out;
   const Index d = population.n_features();
+  bool known = false;
   for (Index k = 0; k < population.n_components(); ++k) {
     if (!(population.weights(k) > 0.0)) continue;
     out.push_back(std::log(population.weights(k)));
     for (Index j = 0; j < d; ++j) out.push_back(population.means(k, j) / scale(j));
+    if (known) continue;
+    known = population.tied;
     if (population.kind == PopulationKind::full) {
       const Matrix L = root_of(population.matrices.middleRows(k * d, d), scale);
       for (Index i = 0; i < d; ++i) {
@@ -61,6 +65,7 @@ class SlopeWriter {
   Slope run() {
     for (Index k = 0; k < population_.n_components(); ++k) {
       if (!(population_.weights(k) > 0.0)) continue;
+      at_ = no_place;
       q_ = std::max(sums_.mass(k), smallest);
       add(sums_.mass(k) - sums_.mass.sum() * population_.weights(k), q_);
       precision_ = sums_.precision.row(k).transpose().cwiseProduct(scale_.cwiseAbs2());
@@ -76,10 +81,22 @@ class SlopeWriter {
 
  private:
   void add(double rise, double curvature) {
-    rise_.push_back(rise);
     // Where the data tell nothing, as of a feature without values, the slope is 0, too.
     constexpr double least = 1e-8;
-    curvature_.push_back(std::max(curvature, least * q_));
+    curvature = std::max(curvature, least * q_);
+    if (at_ == no_place) {
+      rise_.push_back(rise);
+      curvature_.push_back(curvature);
+      return;
+    }
+    rise_[at_] += rise;
+    curvature_[at_++] += curvature;
+  }
+
+  /// The coordinates of V come next; tied components add up there.
+  void begin_shape() {
+    if (shape_ != no_place) at_ = shape_;
+    if (population_.tied && shape_ == no_place) shape_ = rise_.size();
   }
 
   /// V = C C'. d/dV is half the curvature G = sum w w' - T^-1, and that of the prior half of V^-1 W V^-1 - nu V^-1. The
@@ -93,7 +110,7 @@ class SlopeWriter {
     if (prior_.any()) {
       Matrix inverse = C;
       invert_lower(inverse);
-      Matrix scatter = linalg::product(Matrix(inverse * prior_.scatter.asDiagonal()), inverse.transpose());
+      Matrix scatter = linalg::product(linalg::product(inverse, prior_.whole()), inverse.transpose());
       scatter.diagonal().array() -= prior_.weight;
       linalg::add_product(inverse.transpose(), scatter, rise);
     }
@@ -101,6 +118,7 @@ class SlopeWriter {
     const Matrix squares = L.cwiseAbs2();
     const Vector part = (linalg::product<Vector>(squares.transpose(), precision_) / q_).cwiseMin(1.0);
     for (Index j = 0; j < d_; ++j) add(sums_.pull(k, j) * scale_(j), precision_(j));
+    begin_shape();
     for (Index i = 0; i < d_; ++i) {
       const double pressed = std::abs(G(i, i)) * scale_(i) * scale_(i);
       for (Index j = 0; j < i; ++j) add(rise(i, j) * scale_(i), precision_(i) * part(j) + pressed);
@@ -118,6 +136,7 @@ class SlopeWriter {
     const Matrix cross = moments.cross - linalg::product(L, moments.square);
     const Vector shift = moments.shift - linalg::product<Vector>(L, moments.latent);
     for (Index j = 0; j < d_; ++j) add(per_variance(k, j, q_ * shift(j) * scale_(j)), precision_(j));
+    begin_shape();
     for (Index j = 0; j < d_; ++j) {
       const double sd = std::max(std::sqrt(population_.variances(k, j)) / scale_(j), smallest);
       const double spread = moments.spread(j) - L.row(j).dot(moments.cross.row(j)) - L.row(j).dot(cross.row(j));
@@ -138,7 +157,8 @@ class SlopeWriter {
   /// Second derivative of W / (2 V) in a standard deviation in units of the scale.
   double of_prior(Index j, double sd) const {
     const double square = sd * sd * scale_(j);
-    return prior_.scatter(j) > 0.0 ? 3.0 * prior_.scatter(j) / (square * square) : 0.0;
+    const bool full = population_.kind == PopulationKind::full && prior_.is_matrix();
+    return 3.0 * (prior_.scatter(j) + (full ? prior_.matrix(j, j) : 0.0)) / (square * square);
   }
 
   const Population& population_;
@@ -149,6 +169,9 @@ class SlopeWriter {
   double q_ = 0.0;    ///< mass of the component
   Vector precision_;  ///< its summed diagonals of T^-1, in units of the scale
   std::vector<double> rise_, curvature_;
+  static constexpr std::size_t no_place = std::numeric_limits<std::size_t>::max();
+  std::size_t at_ = no_place;     ///< where the next coordinate adds up, or behind all
+  std::size_t shape_ = no_place;  ///< where those of a tied V begin
 };
 
 }  // namespace
@@ -163,11 +186,17 @@ Population population_at(const Vector& coordinates, const Population& like, cons
   const Index d = like.n_features();
   Matrix L = Matrix::Zero(d, d);
   double largest = -infinity;
+  Index shape = -1;
   for (Index k = 0; k < like.n_components(); ++k) {
     if (!(like.weights(k) > 0.0)) continue;
     out.weights(k) = *next++;
     largest = std::max(largest, out.weights(k));
     for (Index j = 0; j < d; ++j) out.means(k, j) = *next++ * scale(j);
+    if (like.tied && shape >= 0) {
+      out.take_shape(k, shape);
+      continue;
+    }
+    shape = k;
     if (like.kind == PopulationKind::full) {
       for (Index i = 0; i < d; ++i) {
         for (Index j = 0; j <= i; ++j) L(i, j) = scale(i) * *next++;

@@ -7,7 +7,8 @@
 namespace halosvm::population {
 
 /// Of the components that live: logarithms of weights, means, Cholesky's factors, or standard deviations and
-/// factors, in units of \p scale. Where a variance goes to 0, the objective is a parabola in these.
+/// factors, in units of \p scale; of tied components one V, behind the first. Where a variance goes to 0, the objective
+/// is a parabola in these.
 Vector coordinates(const Population& population, const Vector& scale);
 
 /// The objective about a point, for each coordinate.

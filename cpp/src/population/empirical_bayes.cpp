@@ -79,8 +79,13 @@ class QuasiNewton {
 
 class Fit {
  public:
-  Fit(const Measurements& X, const PopulationSettings& settings, const Execution& execution)
-      : data_(X.prepared()), settings_(settings), execution_(execution) {}
+  Fit(const std::vector<const Measurements*>& X, const PopulationSettings& settings, const Execution& execution)
+      : settings_(settings), execution_(execution) {
+    for (const Measurements* each : X) {
+      classes_.push_back(&each->prepared());
+      total_weight_ += each->prepared().total_weight;
+    }
+  }
 
   PopulationFit run(const Population& start) {
     result_.population = start;
@@ -105,7 +110,7 @@ class Fit {
         quasi_newton_.forget();
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
-      if (!accept(population::maximise(result_.population, here_.sums, data_.total_weight, prior()), value)) {
+      if (!accept(population::maximise(result_.population, here_.sums, total_weight_, prior()), value)) {
         if (!std::isfinite(value) || there_.failure.any()) there_.failure.raise();
         return ended(PopulationStatus::rounding);
       }
@@ -117,8 +122,8 @@ class Fit {
   static constexpr std::size_t known_curvatures = 5;
   static constexpr Index looks = 3;  // predictions in a row that have to agree that the end is near
 
-  population::Prior prior() const { return {settings_.prior, settings_.prior_weight}; }
-  double tolerance() const { return settings_.tolerance * data_.total_weight; }
+  population::Prior prior() const { return {settings_.prior, settings_.prior_scatter, settings_.prior_weight}; }
+  double tolerance() const { return settings_.tolerance * total_weight_; }
   bool exhausted() const { return result_.iterations >= settings_.max_iterations; }
   population::Slope slope() const {
     return population::slope(result_.population, here_.sums, prior(), settings_.scale);
@@ -132,9 +137,7 @@ class Fit {
   /// Log likelihood plus log prior, the sums in there_ or, at the first call, here_.
   double objective(const Population& population) {
     Expectation& out = result_.history.empty() ? here_ : there_;
-    population::Request request;
-    request.statistics = true;
-    population::expect(population, data_, request, out, execution_);
+    population::expect(population, classes_, out, execution_);
     ++result_.iterations;
     if (out.failure.any()) return -infinity;
     return out.sums.log_likelihood + population::log_prior(population, prior());
@@ -199,7 +202,8 @@ class Fit {
     if (settings_.report) settings_.report(result_.iterations, value, result_.predicted_gain);
   }
 
-  const Measurements::Prepared& data_;
+  std::vector<const Measurements::Prepared*> classes_;  ///< the examples of each
+  double total_weight_ = 0.0;
   const PopulationSettings& settings_;
   const Execution& execution_;
   QuasiNewton quasi_newton_;
@@ -225,6 +229,27 @@ Matrix Population::covariance(Index k) const {
   return out;
 }
 
+void Population::take_shape(Index k, Index other) {
+  const Index d = n_features();
+  for (Matrix* each : {&matrices, &factors}) {
+    if (each->size() > 0) each->middleRows(k * d, d) = each->middleRows(other * d, d);
+  }
+  if (variances.size() > 0) variances.row(k) = variances.row(other);
+}
+
+Population Population::components(Index first, Index count) const {
+  const Index d = n_features();
+  Population out;
+  out.kind = kind;
+  out.weights = weights.segment(first, count);
+  out.means = means.middleRows(first, count);
+  if (matrices.size() > 0) out.matrices = matrices.middleRows(first * d, count * d);
+  if (factors.size() > 0) out.factors = factors.middleRows(first * d, count * d);
+  if (variances.size() > 0) out.variances = variances.middleRows(first, count);
+  out.tied = tied;
+  return out;
+}
+
 void Population::check(const std::string& argument) const {
   const Index k = n_components();
   const Index d = n_features();
@@ -241,6 +266,17 @@ void Population::check(const std::string& argument) const {
       argument, "holds a value that is not finite");
   check::require(weights.minCoeff() >= 0.0 && weights.sum() > 0.0, argument, "has weights that are negative or all 0");
   check::require(is_full || variances.minCoeff() >= 0.0, argument, "has a negative variance");
+  check::require(classes.empty() || static_cast<Index>(classes.size()) == k, argument, "has not one class a component");
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const Index step = classes[i] - (i == 0 ? 0 : classes[i - 1]);
+    check::require(step == 0 || (i > 0 && step == 1), argument, "has classes that are not 0, 1, ... in order");
+  }
+  for (Index i = 1; tied && i < k; ++i) {
+    Population first = *this;
+    first.take_shape(i, 0);
+    check::require(first.matrices == matrices && first.factors == factors && first.variances == variances, argument,
+                   "has tied covariances that differ");
+  }
 }
 
 const char* sentence(PopulationStatus status) {
@@ -255,23 +291,32 @@ const char* sentence(PopulationStatus status) {
   return "";
 }
 
-PopulationFit fit_population(const Measurements& X, const Population& start, const PopulationSettings& settings,
-                             const Execution& execution) {
+PopulationFit fit_population(const std::vector<const Measurements*>& X, const Population& start,
+                             const PopulationSettings& settings, const Execution& execution) {
   start.check("init");
-  const Index d = X.prepared().n_features();
+  check::same_size("X", static_cast<Index>(X.size()), "init", start.n_classes(), "classes");
+  const Index d = start.n_features();
+  for (const Measurements* each : X) check::same_size("init", d, "X", each->prepared().n_features(), "features");
   check::require(settings.max_iterations > 0, "max_iterations", "must be positive");
   check::require(settings.tolerance >= 0.0, "tolerance", "must be >= 0");
-  check::same_size("init", start.n_features(), "X", d, "features");
   check::same_size("prior", settings.prior.size(), "X", d, "features");
   check::same_size("scale", settings.scale.size(), "X", d, "features");
   check::require((settings.prior.array() >= 0.0).all() && settings.prior.allFinite(), "prior",
                  "must be >= 0 and finite");
+  const Matrix& scatter = settings.prior_scatter;
+  check::require(scatter.size() == 0 || (scatter.rows() == d && scatter.cols() == d && scatter.allFinite()),
+                 "prior_scatter", "must be finite, with a row and a column for each feature");
   check::require(settings.prior_weight >= 0.0 && std::isfinite(settings.prior_weight), "prior_weight",
                  "must be >= 0 and finite");
   check::require((settings.scale.array() > 0.0).all() && settings.scale.allFinite(), "scale", "must be positive");
   Population normalised = start;
   normalised.weights /= start.weights.sum();
   return Fit(X, settings, execution).run(normalised);
+}
+
+PopulationFit fit_population(const Measurements& X, const Population& start, const PopulationSettings& settings,
+                             const Execution& execution) {
+  return fit_population(std::vector<const Measurements*>{&X}, start, settings, execution);
 }
 
 void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution) {

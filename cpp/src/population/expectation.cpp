@@ -43,6 +43,27 @@ void Statistics::add(const Statistics& other) {
   square += other.square;
 }
 
+void Statistics::place(Index first, const Statistics& part) {
+  log_likelihood += part.log_likelihood;
+  const Index k = part.mass.size();
+  const auto rows = [k, first](Matrix& whole, const Matrix& of_part) {
+    const Index each = of_part.rows() / k;
+    whole.middleRows(first * each, of_part.rows()) = of_part;
+  };
+  mass.segment(first, k) = part.mass;
+  rows(precision, part.precision);
+  if (pull.size() > 0) {
+    rows(pull, part.pull);
+    rows(curvature, part.curvature);
+    return;
+  }
+  rows(shift, part.shift);
+  rows(spread, part.spread);
+  rows(latent, part.latent);
+  rows(cross, part.cross);
+  rows(square, part.square);
+}
+
 namespace population {
 
 void Failure::raise() const {
@@ -122,6 +143,29 @@ void expect(const Population& population, const Measurements::Prepared& data, co
     out.failure.merge(part.failure);
     out.sums.add(part.sums);
   }
+}
+
+void expect(const Population& population, const std::vector<const Measurements::Prepared*>& classes, Expectation& out,
+            const Execution& execution) {
+  Request request;
+  request.statistics = true;
+  if (classes.size() == 1) return expect(population, *classes[0], request, out, execution);
+  const bool latent = is_latent(population, *classes[0]);
+  Expectation part;
+  Expectation whole;
+  whole.sums.reset(population.n_components(), population.n_features(), population.n_factors(), !latent);
+  auto first = population.classes.begin();
+  for (const Measurements::Prepared* data : classes) {
+    const auto last = std::upper_bound(first, population.classes.end(), *first);
+    const Index at = first - population.classes.begin();
+    expect(population.components(at, last - first), *data, request, part, execution);
+    if (part.failure.component >= 0) part.failure.component += at;
+    whole.failure.merge(part.failure);
+    if (whole.failure.any()) break;
+    whole.sums.place(at, part.sums);
+    first = last;
+  }
+  out = std::move(whole);
 }
 
 }  // namespace population

@@ -28,6 +28,8 @@ struct Statistics {
 
   void reset(Index k, Index d, Index h, bool factorised);
   void add(const Statistics& other);
+  /// Takes over the sums of a part of the components, of which \p first is the first.
+  void place(Index first, const Statistics& part);
 };
 
 namespace population {
@@ -58,6 +60,10 @@ struct Expectation {
 
 /// One pass over the data. \p out is reused from pass to pass.
 void expect(const Population& population, const Measurements::Prepared& data, const Request& request, Expectation& out,
+            const Execution& execution);
+
+/// One pass over the examples of each class, which come from the components of that class alone; sums only.
+void expect(const Population& population, const std::vector<const Measurements::Prepared*>& classes, Expectation& out,
             const Execution& execution);
 
 /// T is V + S with a row of the identity for each missing value; eight rows at a time, each with its own T.

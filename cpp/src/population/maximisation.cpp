@@ -34,7 +34,7 @@ void update_full(Population& next, const Population& old, const Statistics& sums
   const Matrix second = product(product(R, change), R.transpose());
   auto next_V = next.matrices.middleRows(k * d, d);
   next_V = (0.5 * q / (q + prior.weight)) * (second + second.transpose());
-  next_V.diagonal() += prior.scatter / (q + prior.weight);
+  next_V += prior.whole() / (q + prior.weight);
 }
 
 void update_diagonal(Population& next, const Moments& moments, double q, Index k, const Prior& prior) {
@@ -46,23 +46,88 @@ void update_diagonal(Population& next, const Moments& moments, double q, Index k
   }
 }
 
-/// Regression of v on the factors and a constant.
-void update_factors(Population& next, const Moments& moments, double q, Index k, const Prior& prior) {
+/// Regression of v on the factors and a constant; with one slope and one residual spread for a group of components.
+void update_factors(Population& next, const Population& old, const Statistics& sums, const std::vector<Index>& group,
+                    const Prior& prior) {
   const Index d = next.n_features();
-  const Matrix cross = moments.cross - moments.shift * moments.latent.transpose();
-  Matrix square = moments.square - moments.latent * moments.latent.transpose();
+  const Index h = next.n_factors();
+  std::vector<Moments> moments;
+  double mass = 0.0;
+  Matrix cross = Matrix::Zero(d, h);
+  Matrix square = Matrix::Zero(h, h);
+  for (const Index k : group) {
+    moments.push_back(moments_of(old, sums, k));
+    const Moments& own = moments.back();
+    const double q = sums.mass(k);
+    mass += q;
+    cross += q * (own.cross - own.shift * own.latent.transpose());
+    square += q * (own.square - own.latent * own.latent.transpose());
+  }
+  cross /= mass;
+  square /= mass;
   Matrix L = cross.transpose();
-  if (square.rows() > 0) {
+  if (h > 0) {
     if (!cholesky(square)) return;  // factors of no use any more; E zz' >= M > 0 but for rounding
     solve(square, L);
   }
   L.transposeInPlace();
-  next.factors.middleRows(k * d, d) = L;
-  for (Index j = 0; j < d; ++j) {
-    next.means(k, j) += moments.shift(j) - L.row(j).dot(moments.latent);
-    const double own = moments.spread(j) - moments.shift(j) * moments.shift(j) - L.row(j).dot(cross.row(j));
-    next.variances(k, j) = (q * std::max(0.0, own) + prior.scatter(j)) / (q + prior.weight);
+  Vector rest = Vector::Zero(d);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const Moments& own = moments[i];
+    next.factors.middleRows(group[i] * d, d) = L;
+    next.means.row(group[i]) += (own.shift - product<Vector>(L, own.latent)).transpose();
+    rest += sums.mass(group[i]) * (own.spread - own.shift.cwiseAbs2());
   }
+  const auto n = static_cast<double>(group.size());
+  for (Index j = 0; j < d; ++j) {
+    const double spread = std::max(0.0, rest(j) - mass * L.row(j).dot(cross.row(j)));
+    const double variance = (spread + n * prior.scatter(j)) / (mass + n * prior.weight);
+    for (const Index k : group) next.variances(k, j) = variance;
+  }
+}
+
+/// Gives all components of a group the V of the largest expected likelihood that is one for them: the mean of theirs,
+/// weighted by their members and those of the prior.
+void tie(Population& next, const Statistics& sums, const std::vector<Index>& group, const Prior& prior) {
+  const bool full = next.kind == PopulationKind::full;
+  Matrix& shapes = full ? next.matrices : next.variances;
+  const Index rows = full ? next.n_features() : 1;
+  Matrix mean = Matrix::Zero(rows, next.n_features());
+  double total = 0.0;
+  for (const Index k : group) {
+    const double weight = sums.mass(k) + prior.weight;
+    mean += weight * shapes.middleRows(k * rows, rows);
+    total += weight;
+  }
+  mean /= total;
+  for (const Index k : group) shapes.middleRows(k * rows, rows) = mean;
+}
+
+/// Calls visit(begin, end) for the components of each class.
+template <class Visit>
+void for_each_class(const Population& population, const Visit& visit) {
+  const std::vector<Index>& classes = population.classes;
+  Index begin = 0;
+  for (Index k = 1; k <= population.n_components(); ++k) {
+    const bool ends =
+        k == population.n_components() ||
+        (!classes.empty() && classes[static_cast<std::size_t>(k)] != classes[static_cast<std::size_t>(begin)]);
+    if (!ends) continue;
+    visit(begin, k);
+    begin = k;
+  }
+}
+
+/// The components whose weight is not too small a part of that of their class.
+std::vector<Index> living(const Population& population) {
+  std::vector<Index> out;
+  for_each_class(population, [&](Index begin, Index end) {
+    const double least = dead * population.weights.segment(begin, end - begin).sum();
+    for (Index k = begin; k < end; ++k) {
+      if (population.weights(k) > least) out.push_back(k);
+    }
+  });
+  return out;
 }
 
 }  // namespace
@@ -104,16 +169,23 @@ Moments moments_of(const Population& old, const Statistics& sums, Index k) {
 
 Population maximise(const Population& population, const Statistics& sums, double total_weight, const Prior& prior) {
   Population next = population;
-  for (Index k = 0; k < population.n_components(); ++k) {
+  next.weights = sums.mass / total_weight;
+  const std::vector<Index> group = living(next);
+  for (const Index k : group) {
     const double q = sums.mass(k);
-    next.weights(k) = q / total_weight;
-    if (!(next.weights(k) > dead)) continue;
     if (population.kind == PopulationKind::full) {
       update_full(next, population, sums, k, prior);
     } else if (population.kind == PopulationKind::diagonal) {
       update_diagonal(next, moments_of(population, sums, k), q, k, prior);
+    } else if (!population.tied) {
+      update_factors(next, population, sums, {k}, prior);
+    }
+  }
+  if (population.tied) {
+    if (population.kind == PopulationKind::factors) {
+      update_factors(next, population, sums, group, prior);
     } else {
-      update_factors(next, moments_of(population, sums, k), q, k, prior);
+      tie(next, sums, group, prior);
     }
   }
   bury_dead(next);
@@ -121,18 +193,18 @@ Population maximise(const Population& population, const Statistics& sums, double
 }
 
 void bury_dead(Population& population) {
-  Index largest = 0;
-  population.weights.maxCoeff(&largest);
-  const Index d = population.n_features();
-  for (Index k = 0; k < population.n_components(); ++k) {
-    if (population.weights(k) > dead || k == largest) continue;
-    population.weights(k) = 0.0;
-    population.means.row(k) = population.means.row(largest);
-    for (Matrix* each : {&population.matrices, &population.factors}) {
-      if (each->size() > 0) each->middleRows(k * d, d) = each->middleRows(largest * d, d);
+  const std::vector<Index> alive = living(population);
+  for_each_class(population, [&](Index begin, Index end) {
+    Index largest = 0;
+    population.weights.segment(begin, end - begin).maxCoeff(&largest);
+    largest += begin;
+    for (Index k = begin; k < end; ++k) {
+      if (k == largest || std::binary_search(alive.begin(), alive.end(), k)) continue;
+      population.weights(k) = 0.0;
+      population.means.row(k) = population.means.row(largest);
+      population.take_shape(k, largest);
     }
-    if (population.variances.size() > 0) population.variances.row(k) = population.variances.row(largest);
-  }
+  });
   population.weights /= population.weights.sum();
 }
 
@@ -142,8 +214,17 @@ double log_prior(const Population& population, const Prior& prior) {
   double sum = 0.0;
   for (Index k = 0; k < population.n_components(); ++k) {
     if (!(population.weights(k) > 0.0)) continue;
-    for (Index j = 0; j < d; ++j) {
-      if (prior.weight > 0.0 && prior.scatter(j) > 0.0) sum -= prior.weight * std::log(prior.scatter(j) / prior.weight);
+    if (population.kind == PopulationKind::full && prior.is_matrix()) {
+      Matrix W = prior.whole();
+      if (prior.weight > 0.0 && cholesky(W)) {
+        sum -= prior.weight * (log_determinant(W) - static_cast<double>(d) * std::log(prior.weight));
+      }
+    } else {
+      for (Index j = 0; j < d; ++j) {
+        if (prior.weight > 0.0 && prior.scatter(j) > 0.0) {
+          sum -= prior.weight * std::log(prior.scatter(j) / prior.weight);
+        }
+      }
     }
     if (population.kind != PopulationKind::full) {
       for (Index j = 0; j < d; ++j) {
@@ -157,7 +238,7 @@ double log_prior(const Population& population, const Prior& prior) {
     if (!cholesky(L)) return -infinity;
     sum += prior.weight * log_determinant(L);
     invert_lower(L);
-    sum += L.colwise().squaredNorm().dot(prior.scatter.transpose());
+    sum += product(L, prior.whole()).cwiseProduct(L).sum();
   }
   return std::isfinite(sum) ? -0.5 * sum : -infinity;
 }

@@ -6,18 +6,29 @@
 
 namespace halosvm::population {
 
-/// A component of less than this part of all weight has died: the objective hardly depends on it, and an extrapolation
-/// could carry it anywhere. It keeps its place with the weight 0 and the shape of the largest.
+/// A component of less than this part of the weight of its class has died: the objective hardly depends on it, and an
+/// extrapolation could carry it anywhere. It keeps its place with the weight 0 and the shape of the largest of its
+/// class.
 inline constexpr double dead = 1e-8;
 
-/// Gives components of less weight the weight 0 and the shape of the largest.
+/// Gives components of less weight the weight 0 and the shape of the largest of their class.
 void bury_dead(Population& population);
 
-/// What joins the members of each component: examples of weight nu, with the scatter W = diag(scatter).
+/// What joins the members of each component: examples of weight nu, with the scatter W = diag(scatter), of full
+/// covariances diag(scatter) + matrix.
 struct Prior {
   const Vector& scatter;
+  const Matrix& matrix;  ///< or empty
   double weight;
-  bool any() const { return weight > 0.0 || (scatter.array() > 0.0).any(); }
+  /// Whether W has entries off its diagonal.
+  bool is_matrix() const { return matrix.size() > 0; }
+  /// W of full covariances.
+  Matrix whole() const {
+    Matrix out = scatter.asDiagonal();
+    if (is_matrix()) out += matrix;
+    return out;
+  }
+  bool any() const { return weight > 0.0 || (scatter.array() > 0.0).any() || is_matrix(); }
 };
 
 /// Moments of a component's posteriors about its old mean, divided by its mass.

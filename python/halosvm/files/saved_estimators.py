@@ -51,7 +51,7 @@ from halosvm.maps import (
     UncertainStandardScaler,
 )
 from halosvm.maps.known_maps import affine, known_map
-from halosvm.population import EmpiricalBayes
+from halosvm.population import ClassPopulations, EmpiricalBayes
 
 if TYPE_CHECKING:
     from halosvm.files.json_tree import Node
@@ -122,6 +122,18 @@ def _population(population: Any, sizes: Sizes, node: Node) -> None:
         node.fail("covariances must be variances")
     if abs(population.weights_.sum() - 1.0) > 1e-6:
         node.fail(f"weights sum to {population.weights_.sum():g}, not to 1")
+
+
+def _populations(classifier: Any, sizes: Sizes, node: Node) -> None:
+    if abs(classifier.priors_.sum() - 1.0) > 1e-6:
+        node.fail(f"priors sum to {classifier.priors_.sum():g}, not to 1")
+    counts = [each.n_components_ for each in classifier.populations_]
+    if max(counts) > classifier.n_components_ or int(classifier.n_components_) < 1:
+        node.fail(f"n_components is {classifier.n_components_:g}, a population has {max(counts)}")
+    classifier.n_components_ = int(classifier.n_components_)
+    for population in classifier.populations_:
+        if population.n_features_in_ != sizes.get("features"):
+            node.fail(f"a population has {population.n_features_in_} features")
 
 
 def _features(map_: Any, sizes: Sizes, node: Node) -> None:
@@ -299,6 +311,20 @@ _ENTRIES = (
         left_out=("n_components_",),
         check=lambda population: population._check_parameters(),  # noqa: SLF001
         finish=_population,
+    ),
+    Saved(
+        ClassPopulations,
+        {
+            "classes_": Classes(),
+            "priors_": Numbers("classes", least=_POSITIVE, most=1.0 + 1e-6),
+            "populations_": Several("classes", EmpiricalBayes),
+            "n_components_": Number(),
+            "tied_": Flag(),
+        },
+        measures=("log_likelihood_", "n_iter_", "converged_", "status_"),
+        left_out=("cv_results_",),
+        check=lambda classifier: classifier._check_parameters(),  # noqa: SLF001
+        finish=_populations,
     ),
     Saved(
         UncertainFourierFeatures,

@@ -140,7 +140,7 @@ class Fitter:
             prior_weight=self.prior_weight,
             scale=self.scale,
             n_threads=self.n_threads,
-            report=_print_progress if settings.verbose and tol is None else None,
+            report=print_progress if settings.verbose and tol is None else None,
         )
 
 
@@ -205,7 +205,8 @@ def _warn(data: Gaussians, concerned: NDArray[np.bool_], what: str) -> None:
     warn_user(f"X: {which} {', '.join(named)} has {what}", UserWarning)
 
 
-def _print_progress(iteration: int, log_likelihood: float, gain: float) -> None:
+def print_progress(iteration: int, log_likelihood: float, gain: float) -> None:
+    """Print a line of what a pass over the data has reached."""
     print(
         f"pass {iteration:>6}   log likelihood {log_likelihood:.8e}   predicted gain {gain:.1e}",
         flush=True,

@@ -36,6 +36,10 @@ class Form(ABC):
     def n_of_one(self, d: int) -> int:
         """Count the free parameters of one covariance of d features."""
 
+    def common(self, population: _core.Population) -> tuple[Array, Array | None]:
+        """Return what is one in a tied population: variances of features, or 0 and a matrix."""
+        return population.variances[0], None
+
     def n_parameters(self, n_components: int, d: int) -> int:
         """Count the free parameters of a population of d features."""
         return n_components * (d + self.n_of_one(d)) + n_components - 1
@@ -56,6 +60,10 @@ class Form(ABC):
 class _Full(Form):
     def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
         return _core.Population("full", weights, means, matrices=matrices)
+
+    def common(self, population: _core.Population) -> tuple[Array, Array | None]:
+        matrix = population.matrices[0]
+        return np.zeros(len(matrix)), matrix
 
     def n_of_one(self, d: int) -> int:
         return d * (d + 1) // 2

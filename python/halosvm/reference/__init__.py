@@ -11,10 +11,10 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     kernels            Gaussians -> Gram matrix of an expected kernel
     features           Gaussians or bounded inputs -> features of a kernel, or how far these move
     perturbations      bounded inputs -> the strongest ones that gradient ascent finds
-    empirical_bayes    measurements -> population and posteriors of true values
+    empirical_bayes    measurements -> population and posteriors of true values, log odds
 """
 
-from .empirical_bayes import deconvolution_step, true_value_posterior
+from .empirical_bayes import class_log_odds, deconvolution_step, true_value_posterior
 from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
@@ -90,6 +90,7 @@ __all__ = [
     "best_case",
     "best_corrections",
     "bilinear",
+    "class_log_odds",
     "covariance_product",
     "curvature",
     "decision_function",

@@ -7,7 +7,7 @@ Notation (n examples, d features, k components):
     a, m, V   (k,), (k, d), (k, d, d) the population of true values, v ~ sum_k a_k N(m_k, V_k)
     r, b, B   (n, k), (n, k, d), (n, k, d, d) the posterior, v_i ~ sum_k r_ik N(b_ik, B_ik)
 
-Both functions work on whole arrays, example by example only inside `numpy.linalg`. The source is
+The functions work on whole arrays, example by example only inside `numpy.linalg`. The source is
 Bovy, Hogg, Roweis, "Extreme deconvolution", Annals of Applied Statistics 5 (2011).
 """
 
@@ -18,10 +18,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.floating[Any]]
     Population = tuple[Array, Array, Array]
+
+
+def class_log_odds(
+    x: Array, S: Array, priors: ArrayLike, populations: Sequence[Population]
+) -> Array:
+    """Return log p(c | x_i, S_i) / p(0 | x_i, S_i) of the classes c > 0, shape (n, classes - 1).
+
+    Bayes' rule with a population (a, m, V) of true values for each class, spec P.
+    """
+    density = [true_value_posterior(x, S, *population)[0] for population in populations]
+    joint = np.stack(density, axis=1) + np.log(np.asarray(priors))
+    odds: Array = joint[:, 1:] - joint[:, :1]
+    return odds
 
 
 def true_value_posterior(

@@ -209,3 +209,49 @@ TEST_CASE("bad measurements and populations are named") {
   population.weights(0) = -1.0;
   CHECK(oracle::error_of([&] { population.check("init"); }) == "init has weights that are negative or all 0");
 }
+
+TEST_CASE("with labels, components of own shapes are fitted to their class alone, tied ones share theirs") {
+  const Index d = 2;
+  const Index n = 60;
+  const Measured data(n, d, 11, true);
+  const Gaussians X = data.diagonal();
+  Vector of_first = Vector::Zero(n);
+  of_first.head(40).setOnes();
+  const Vector of_second = Vector::Ones(n) - of_first;
+  const Measurements first(X, of_first.data(), {});
+  const Measurements second(X, of_second.data(), {});
+  for (const PopulationKind kind : {PopulationKind::full, PopulationKind::diagonal, PopulationKind::factors}) {
+    Population start = two_components(kind, d);
+    start.classes = {0, 1};
+    PopulationSettings options = settings(d);
+    options.tolerance = 1e-10;
+    const PopulationFit own = fit_population({&first, &second}, start, options, {});
+    CHECK(own.population.weights(0) == doctest::Approx(40.0 / 60.0).epsilon(1e-6));
+    for (Index c = 0; c < 2; ++c) {
+      const Population of_class = start.components(c, 1);
+      const PopulationFit alone = fit_population(c == 0 ? first : second, of_class, options, {});
+      CHECK((own.population.covariance(c) - alone.population.covariance(0)).norm() < 1e-3);
+      CHECK((own.population.means.row(c) - alone.population.means.row(0)).norm() < 1e-3);
+    }
+    start.take_shape(1, 0);
+    start.tied = true;
+    const PopulationFit tied = fit_population({&first, &second}, start, options, {});
+    CHECK(tied.population.covariance(0) == tied.population.covariance(1));
+    CHECK(tied.history.back() <= own.history.back() + 1e-6);
+    for (std::size_t i = 1; i < tied.history.size(); ++i) CHECK(tied.history[i] >= tied.history[i - 1]);
+  }
+}
+
+TEST_CASE("populations of classes that make no sense are refused") {
+  const Measured data(10, 2, 12, false);
+  const Gaussians X = data.diagonal();
+  const Measurements all(X, nullptr, {});
+  Population start = two_components(PopulationKind::full, 2);
+  start.classes = {0, 1};
+  CHECK_THROWS_AS(fit_population(all, start, settings(2), {}), std::invalid_argument);
+  start.classes = {1, 0};
+  CHECK_THROWS_AS(fit_population({&all, &all}, start, settings(2), {}), std::invalid_argument);
+  start.classes = {0, 1};
+  start.tied = true;  // and the covariances differ
+  CHECK_THROWS_AS(fit_population({&all, &all}, start, settings(2), {}), std::invalid_argument);
+}

@@ -18,6 +18,7 @@ from sklearn.preprocessing import (
 )
 
 from halosvm import (
+    ClassPopulations,
     Covariances,
     EmpiricalBayes,
     GaussianMixtures,
@@ -99,6 +100,8 @@ MACHINES = {
         None,
     ),
     "diagonal population": (EmpiricalBayes(covariance="diagonal", output="mean"), "diagonal", None),
+    "class populations": (ClassPopulations(2, tied=False, random_state=0), "diagonal", THREE),
+    "tied class populations": (ClassPopulations(1, tied=True, priors=[0.4, 0.6]), "full", TWO),
     "paired": (UncertainFourierFeatures(7, random_state=0), "diagonal", None),
     "phases": (UncertainFourierFeatures(6, map="phase", random_state=0), "diagonal", None),
     "float32": (UncertainFourierFeatures(6, dtype=np.float32, random_state=0), "diagonal", None),

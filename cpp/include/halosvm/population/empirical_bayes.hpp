@@ -29,6 +29,10 @@ struct Population {
   Matrix matrices;                             ///< full: V_k is rows k n_features ... of it
   Matrix factors;                              ///< factors: those of V_k, n_features x n_factors, likewise
   Matrix variances;                            ///< diagonal and factors: n_components x n_features
+  /// Class of each component, 0, 1, ... in ascending order, if examples have labels; the weights of all classes have
+  /// the sum 1. Empty: one class.
+  std::vector<Index> classes;
+  bool tied = false;  ///< whether the V_k are one, and a fit keeps them so
 
   /// Number of components.
   Index n_components() const { return means.rows(); }
@@ -38,8 +42,15 @@ struct Population {
   Index n_factors() const { return kind == PopulationKind::factors ? factors.cols() : 0; }
   /// V_k, n_features x n_features.
   Matrix covariance(Index k) const;
+  /// Gives component k the V of another.
+  void take_shape(Index k, Index other);
+  /// Number of classes.
+  Index n_classes() const { return classes.empty() ? 1 : classes.back() + 1; }
+  /// Components first ... first + count - 1, with their weights as they are, of one class.
+  Population components(Index first, Index count) const;
 
-  /// Throws unless shapes agree, all numbers are finite, weights >= 0 with a sum above 0, and variances >= 0.
+  /// Throws unless shapes agree, all numbers are finite, weights >= 0 with a sum above 0, variances >= 0, classes in
+  /// order, and the V_k equal if they are tied.
   void check(const std::string& argument) const;
 };
 
@@ -75,6 +86,8 @@ struct PopulationSettings {
   double tolerance = 1e-5;
   /// Of the prior: W = diag(prior) is added to the scatter of each component; n_features numbers.
   Vector prior;
+  /// Of the prior of full covariances: what W has besides, n_features x n_features, or empty.
+  Matrix prior_scatter;
   /// Of the prior: nu, the weight of the examples that this scatter stands for. A component without members ends at
   /// W / nu.
   double prior_weight = 0.0;
@@ -112,6 +125,10 @@ struct PopulationFit {
 /// step is taken.
 PopulationFit fit_population(const Measurements& X, const Population& start, const PopulationSettings& settings,
                              const Execution& execution);
+/// The same for examples with labels (spec P): those of class c, \p X[c], come from the components of their class
+/// alone, and the likelihood is that of examples and labels. The weights of a class sum to its share of all.
+PopulationFit fit_population(const std::vector<const Measurements*>& X, const Population& start,
+                             const PopulationSettings& settings, const Execution& execution);
 
 /// Where posteriors go, row by row and within a row component by component; the caller owns the memory. Null is left
 /// out.
