@@ -294,9 +294,9 @@ _ENTRIES = (
             "means_": Numbers("components", "features"),
             "covariances_": CovarianceMatrices("components", "features"),
         },
-        {"with_errors_": Flag()},
+        {"with_errors_": Flag(), "error_scale_": Numbers("features", least=0.0)},
         measures=("log_likelihood_", "n_iter_", "converged_", "status_"),
-        left_out=("n_components_",),
+        left_out=("n_components_", "error_scale_interval_"),
         check=lambda population: population._check_parameters(),  # noqa: SLF001
         finish=_population,
     ),
