@@ -154,13 +154,14 @@ def _tested(fitter: Fitter, right: Any, names: list[str], groups: Groups) -> lis
         other = at_one if len(groups) == 1 else profile.held(held, at, curvature)[0]
         profile.result = best
         ends = profile.interval(z, value, at, curvature)
-        rows.append(ErrorTest(name, float(scales[group[0]]), *ends, *_ratio(value - other, 1)))
+        row = ErrorTest(name, float(scales[group[0]]), *ends)
+        rows.append(_with_ratio(row, value - other, 1))
     if len(groups) > 1:
-        ratio = _ratio(value - at_one, len(groups))
-        rows.append(ErrorTest("each feature", np.nan, np.nan, np.nan, *ratio))
+        rows.append(_with_ratio(ErrorTest("each feature"), value - at_one, len(groups)))
     return rows
 
 
-def _ratio(gain: float, degrees: int) -> tuple[float, int, float]:
+def _with_ratio(row: ErrorTest, gain: float, degrees: int) -> ErrorTest:
     statistic = 2.0 * max(0.0, gain)
-    return statistic, degrees, float(chdtrc(degrees, statistic))
+    p_value = float(chdtrc(degrees, statistic))
+    return row._replace(statistic=statistic, degrees=degrees, p_value=p_value)

@@ -26,8 +26,10 @@ def correlated(std, seed=3):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(len(std), std.shape[1], 2))
     A /= np.linalg.norm(A, axis=2)[:, :, None]
-    return std[:, :, None] * (A @ A.transpose(0, 2, 1) * 0.8 + 0.2 * np.eye(std.shape[1])) * (
-        std[:, None, :]
+    return (
+        std[:, :, None]
+        * (A @ A.transpose(0, 2, 1) * 0.8 + 0.2 * np.eye(std.shape[1]))
+        * (std[:, None, :])
     )
 
 
