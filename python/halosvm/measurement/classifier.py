@@ -63,7 +63,7 @@ class MeasurementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         data = as_gaussians(X, X_std=X_std, X_cov=X_cov, missing=True)
         w = np.ones(len(data)) if sample_weight is None else np.asarray(sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        known = ("values alone", "posterior means", "posteriors")
+        known = ("values, logistic", "means, logistic", "posteriors, linear")
         names = known if self.candidates == "auto" else self.candidates
         self._kinds = [known.index(name) for name in names]
         self._training = data, codes, w
@@ -74,7 +74,10 @@ class MeasurementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 p = _probabilities(k, data[train], codes[train], data[test], w[train])
                 losses[i, test] = -np.log(np.maximum(p[np.arange(len(test)), codes[test]], 1e-9))
         overlap = np.sqrt(1.0 + 1.0 / (self.cv - 1))
-        error = lambda each: float(overlap * each.std() / np.sqrt(len(each)))  # noqa: E731
+
+        def error(each: Any) -> float:
+            return float(overlap * each.std() / np.sqrt(len(each)))
+
         self.table_ = [
             Row(
                 name,

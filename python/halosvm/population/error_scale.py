@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _BOUND = 2.0 * np.log(1000.0)
 # What fits of a population may be short of its likelihood, for each row: ratios of likelihoods are
 # differences of such fits.
-_TOL = 1e-7
+_TOL = 1e-6
+# Factors of which each is profiled; of more, intervals and tests are those of the curvature.
+PROFILED = 10
 _LONGEST = 1.0  # step of log h
 _NORMAL = 1.959964  # of an interval of 95 %
 _CLOSE = 0.02  # standard errors
@@ -77,9 +79,22 @@ class Profile:
         slope = np.array([each[group].sum() for group in self.groups])
         return float(self.result["history"][-1]), slope * self.unit
 
-    def maximise(self) -> tuple[Array, float]:
-        """Return the best z and the log likelihood there, by the method of Broyden and others."""
-        z, value, slope = self._start()
+    def maximise(self, factors: tuple[float, ...] = (1.0, 10.0, 100.0)) -> tuple[Array, float]:
+        """Return the best z and the log likelihood there, by the method of Broyden and others.
+
+        It begins with the best of some common factors: errors of another unit may be too small to
+        have a slope.
+        """
+        best = None
+        for factor in factors:
+            z = 2.0 * np.log(factor) / self.unit
+            value, slope = self(z)
+            if best is None or value > best[1]:
+                best = z, value, slope, self.result
+        assert best is not None
+        z, value, slope, self.result = best
+        if value > self.history[-1]:
+            self.history.append(value)
         inverse = np.eye(len(z))
         for _ in range(200):
             free = ~((np.abs(z) >= self.bound) & (slope * z > 0))
@@ -108,20 +123,6 @@ class Profile:
             z, value, slope = other, reached, there
             self.history.append(value)
         return z, value
-
-    def _start(self) -> tuple[Array, float, Array]:
-        """Return where to begin: errors of another unit may be too small to have a slope."""
-        z = np.zeros(len(self.groups))
-        value, slope = self(z)
-        best = z, value, slope, self.result
-        for factor in (10.0, 100.0):
-            other = 2.0 * np.log(factor) / self.unit
-            value, slope = self(other)
-            if value > best[1]:
-                best = other, value, slope, self.result
-                self.history.append(value)
-        self.result = best[3]
-        return best[:3]
 
     def curvature(self, z: Array) -> Array:
         """Return minus the second derivatives, from differences of slopes."""
@@ -158,6 +159,12 @@ class Profile:
 
     def interval(self, z: Array, value: float, at: int, curvature: Array) -> tuple[float, float]:
         """Return the ends of where a factor is likely, of standard deviations, by its profile."""
+        if len(z) > PROFILED:
+            error = _NORMAL * self.standard_error(at, curvature)
+            ends = [z[at] - error, z[at] + error]
+            open_ended = np.where(np.abs(ends) < self.bound[at], ends, np.sign(ends) * np.inf)
+            low, high = np.exp(0.5 * open_ended * self.unit[at])
+            return float(low), float(high)
         best, ends = self.result, []
         for side in (-1.0, 1.0):
             self.result = best
@@ -165,6 +172,10 @@ class Profile:
             ends.append(float(np.exp(0.5 * end)))
         self.result = best
         return ends[0], ends[1]
+
+    def standard_error(self, at: int, curvature: Array) -> float:
+        """Return the standard error of one z."""
+        return float(np.sqrt(np.linalg.inv(curvature)[at, at]))
 
     def _end(self, z: Array, value: float, at: int, curvature: Array, side: float) -> float:
         """Newton's method on the root of the likelihood ratio, which is nearly straight."""

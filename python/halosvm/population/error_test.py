@@ -10,11 +10,13 @@ from sklearn.base import clone
 
 from halosvm.checks.estimator import read_example_weights
 
-from .error_scale import Profile, why_unknown
+from .error_scale import PROFILED, Profile, why_unknown
 from .fitting import Fitter
 from .populations import form_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from halosvm.gaussians.covariances import Covariances
@@ -72,6 +74,7 @@ class ErrorTested:
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        features: Sequence[int] | None = None,
     ) -> list[ErrorTest]:
         """Test whether errors are told right, or have to be multiplied by a factor.
 
@@ -83,12 +86,15 @@ class ErrorTested:
         ----------
         X, X_std, X_cov, sample_weight
             Measurements as in `fit`.
+        features : sequence of int, optional
+            Numbers of the features to test each; None takes all. The others share a factor.
 
         Returns
         -------
         list of ErrorTest
             One factor for all features; one for each, tested together; and each of these, the
-            others at their best. Where a factor cannot be known, its note says why.
+            others at their best. Where a factor cannot be known, its note says why. Beyond 10
+            factors, each is tested by the curvature of the likelihood, in logarithms.
 
         Notes
         -----
@@ -119,42 +125,49 @@ class ErrorTested:
         names = data.feature_names
         d = data.shape[1]
         names = [f"feature {j}" if names is None else str(names[j]) for j in range(d)]
-        each = {j: why_unknown(fitter, np.array([j])) for j in range(d)}
+        chosen = range(d) if features is None else [range(d)[j] for j in features]
+        each = {j: why_unknown(fitter, np.array([j])) for j in chosen}
         known = [j for j, why in each.items() if not why]
         why = why_unknown(fitter, np.arange(d))
         if why:
             return [ErrorTest("all features", note=why)]
         rows = _tested(fitter, right, ["all features"], [np.arange(d)])
-        if d > 1:
-            alone = [names[j] for j in known]
-            found = _tested(fitter, right, alone, [np.array([j]) for j in known])
-            rows += found[len(known) :]
+        if d > 1 and known:
+            groups = [np.array([j]) for j in known]
+            rest = np.setdiff1d(np.arange(d), list(each))
+            if rest.size and not why_unknown(fitter, rest):
+                groups.append(rest)
+            alone = [names[j] for j in known] + ["the others"]
+            found = _tested(fitter, right, alone[: len(groups)], groups, rows[0].factor)
             of_each = iter(found)
+            rows += found[len(groups) :]
             rows += [
-                ErrorTest(name, note=each[j]) if each[j] else next(of_each)
-                for j, name in enumerate(names)
+                ErrorTest(names[j], note=why) if why else next(of_each) for j, why in each.items()
             ]
         return rows
 
 
-def _tested(fitter: Fitter, right: Any, names: list[str], groups: Groups) -> list[ErrorTest]:
+def _tested(
+    fitter: Fitter, right: Any, names: list[str], groups: Groups, common: float | None = None
+) -> list[ErrorTest]:
     """Test the factors of some groups, each alone and, of several, all together in the last row."""
-    if not groups:
-        return []
     profile = Profile(fitter, right, groups)
     # The start may be less near to its maximum than what is compared with it.
     at_one, _ = profile(np.zeros(len(groups)))
-    z, value = profile.maximise()
+    z, value = profile.maximise() if common is None else profile.maximise((common,))
     best, curvature, scales = profile.result, profile.curvature(z), profile.scales(z)
     rows = []
     for at, (name, group) in enumerate(zip(names, groups, strict=True)):
         profile.result = best
-        held = z.copy()
-        held[at] = 0.0
-        other = at_one if len(groups) == 1 else profile.held(held, at, curvature)[0]
+        held = np.where(np.arange(len(z)) == at, 0.0, z)
+        if len(groups) == 1:
+            other = at_one
+        elif len(groups) > PROFILED:
+            other = value - 0.5 * (z[at] / profile.standard_error(at, curvature)) ** 2
+        else:
+            other = profile.held(held, at, curvature)[0]
         profile.result = best
-        ends = profile.interval(z, value, at, curvature)
-        row = ErrorTest(name, float(scales[group[0]]), *ends)
+        row = ErrorTest(name, float(scales[group[0]]), *profile.interval(z, value, at, curvature))
         rows.append(_with_ratio(row, value - other, 1))
     if len(groups) > 1:
         rows.append(_with_ratio(ErrorTest("each feature"), value - at_one, len(groups)))

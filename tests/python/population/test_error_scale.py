@@ -239,7 +239,7 @@ def test_bad_parameters_are_named(error_scale, error, match):
 def test_right_errors_are_kept_and_wrong_ones_found():
     refused, found, inside = 0, 0, 0
     for seed in range(20):
-        x, std, _ = measured(200, 3, told=1.0, seed=seed)
+        x, std, _ = measured(150, 2, told=1.0, seed=seed)
         refused += EmpiricalBayes().error_test(x, X_std=std)[0].p_value < 0.05
         row = EmpiricalBayes().error_test(x, X_std=std / 2)[0]
         found += row.p_value < 0.05
@@ -263,3 +263,25 @@ def test_intervals_are_open_where_errors_say_nothing():
     row = EmpiricalBayes().error_test(x, X_std=tiny)[-1]
     assert (row.low, row.high) == (0, np.inf)
     assert row.statistic < 0.1
+
+
+def test_many_factors_are_tested_by_the_curvature_about_as_by_their_profiles(monkeypatch):
+    x, std, _ = measured(500, 3, told=0.7)
+    exact = EmpiricalBayes().error_test(x, X_std=std)[2:]
+    monkeypatch.setattr("halosvm.population.error_scale.PROFILED", 2)
+    monkeypatch.setattr("halosvm.population.error_test.PROFILED", 2)
+    for row, other in zip(EmpiricalBayes().error_test(x, X_std=std)[2:], exact, strict=True):
+        assert row.factor == other.factor
+        # the likelihood of a logarithm is normal up to the square root of the number of rows
+        np.testing.assert_allclose([row.low, row.high], [other.low, other.high], rtol=0.05)
+        assert row.statistic == pytest.approx(other.statistic, rel=0.25, abs=0.5)
+
+
+def test_features_that_are_not_asked_for_share_a_factor():
+    x, std, _ = measured(300, 4)
+    rows = EmpiricalBayes().error_test(x, X_std=std, features=[2, 0])
+    assert [row.name for row in rows] == ["all features", "each feature", "feature 2", "feature 0"]
+    assert rows[1].degrees == 3
+    assert rows[2].low < 2 < rows[2].high
+    with pytest.raises(IndexError, match="out of range"):
+        EmpiricalBayes().error_test(x, X_std=std, features=[4])

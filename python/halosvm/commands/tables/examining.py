@@ -77,10 +77,10 @@ def doctor(arguments: argparse.Namespace) -> None:
 
 def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
-        if "MeasurementClassifier" not in SAVED:
-            raise CommandError("--output: a MeasurementClassifier cannot be kept in a file")
         if arguments.label is None and arguments.labels is None:
             raise CommandError("--output needs --label: without labels there is no model to keep")
+        if "MeasurementClassifier" not in SAVED:
+            raise CommandError("--output: a MeasurementClassifier cannot be kept in a file")
         refuse_compressed(arguments.output)
     refuse_one_file_for_both(arguments)
     for path in (arguments.output, arguments.figure):

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_ROWS_OF_TESTS = 2000
+# Tests of the sizes of errors take some seconds with so many rows, and rows times features^2.
+_ROWS_OF_TESTS, _FEWEST, _WORK = 2000, 500, 400_000
+_WIDE = 30  # features, beyond which a population has factors
 _CLEAR = 2.0  # standard errors
 
 
@@ -54,7 +56,7 @@ class Candidate:
     @property
     def ignores_errors(self) -> bool:
         """Whether it is of values alone, by its name."""
-        return self.name.startswith("values")
+        return self.name.partition(",")[0] in ("values", "values alone")
 
     @property
     def clear(self) -> bool:
@@ -238,12 +240,18 @@ def doctor(
         "errors_as": "X_std" if X_std is not None else "" if X_cov is None else "X_cov",
     }
     if not data.covariances.certain:
-        rows = _some_rows(weights, rng)
+        d = data.shape[1]
+        rows = _some_rows(weights, max(_FEWEST, min(_ROWS_OF_TESTS, _WORK // d**2)), rng)
         found["n_tested"] = len(rows)
+        largest = np.argsort(-np.nan_to_num(found["sizes"].shares), kind="stable")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of columns that say nothing: the tests say it
-            found["error_tests"] = EmpiricalBayes().error_test(
-                data[rows], sample_weight=weights[rows]
+            found["error_tests"] = EmpiricalBayes(
+                covariance="full" if d <= _WIDE else "factors"
+            ).error_test(
+                data[rows],
+                sample_weight=weights[rows],
+                features=np.sort(largest[: words.MOST_FEATURES]).tolist(),
             )
     if X_test is not None:
         new = as_gaussians(X_test, X_std=X_test_std, X_cov=X_test_cov, missing=True)
@@ -274,11 +282,9 @@ def doctor(
     return Diagnosis(**found, candidates=_candidates(classifier.table_), classifier=classifier)
 
 
-def _some_rows(weights: Array, rng: np.random.RandomState) -> NDArray[np.intp]:
+def _some_rows(weights: Array, most: int, rng: np.random.RandomState) -> NDArray[np.intp]:
     used = np.flatnonzero(weights > 0)
-    if len(used) <= _ROWS_OF_TESTS:
-        return used
-    return np.sort(rng.choice(used, _ROWS_OF_TESTS, replace=False))
+    return used if len(used) <= most else np.sort(rng.choice(used, most, replace=False))
 
 
 def _candidates(table: Sequence[Any]) -> list[Candidate]:

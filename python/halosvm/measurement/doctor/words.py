@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .examination import Candidate, Diagnosis
 
 WIDTH = 96
-_MOST_FEATURES = 12
+MOST_FEATURES = 10
 _MOST_CANDIDATES = 10
 _MOST_CLASSES = 6
 _NAME = 22
@@ -100,7 +100,8 @@ def _sizes(found: Diagnosis) -> Iterator[str]:
     if not found.error_tests:
         yield "  There are none: values are certain, or missing."
         return
-    said = f"They make {_percent(sizes.share)} of the variance of the values, in the mean over features"
+    share = _percent(sizes.share)
+    said = f"They make {share} of the variance of the values, in the mean over features"
     uneven = sizes.unevenness[~np.isnan(sizes.unevenness)]
     if uneven.size:
         typical = float(np.median(uneven))
@@ -113,7 +114,7 @@ def _sizes(found: Diagnosis) -> Iterator[str]:
     tests = {row.name: row for row in found.error_tests}
     order = np.argsort(-np.nan_to_num(sizes.shares), kind="stable")
     yield f"  {'feature':<{_NAME}}{'share':>8}{'90 % / 10 %':>14}{'missing':>10}   factor (95 %), p"
-    for j in order[:_MOST_FEATURES]:
+    for j in order[:MOST_FEATURES]:
         name = found.features[j]
         row = tests.get(name, found.error_tests[0])
         told = (
@@ -125,8 +126,8 @@ def _sizes(found: Diagnosis) -> Iterator[str]:
             f"  {_short(name, _NAME - 1):<{_NAME}}{_percent(sizes.shares[j]):>8}"
             f"{_number(sizes.unevenness[j]):>14}{_percent(sizes.missing[j]):>10}   {told}"
         )
-    if len(order) > _MOST_FEATURES:
-        yield f"  and {len(order) - _MOST_FEATURES} features with smaller shares"
+    if len(order) > MOST_FEATURES:
+        yield f"  and {len(order) - MOST_FEATURES} features with smaller shares"
 
 
 def _told(found: Diagnosis) -> Iterator[str]:
@@ -171,7 +172,8 @@ def _news(found: Diagnosis) -> Iterator[str]:
     if news.p_value >= SIGNIFICANT:
         said = f"Not as far as rows tell (p = {news.p_value:.2g}{losses})."
     else:
-        said = f"Yes (p = {news.p_value:.2g}{losses}). Use that only if errors of new rows arise as these."
+        said = f"Yes (p = {news.p_value:.2g}{losses}). "
+        said += "Use that only if errors of new rows arise as these."
     yield from _wrapped(said)
 
 
