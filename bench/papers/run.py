@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import clips
+import doctor
 import eeg
 import kepler
 import kernels
@@ -40,6 +41,7 @@ EXPERIMENTS = {
         tsvc,
         robust,
         random_features,
+        doctor,
     )
 }
 

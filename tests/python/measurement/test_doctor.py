@@ -19,10 +19,12 @@ class Comparison:
     def fit(self, X, y, **given):
         self.given = given
         self.table_ = list(self.rows)
+        self.best_ = min(self.rows, key=lambda row: row[1])[0]
+        self.advice_ = f"{self.best_} is best."
         return self
 
 
-NOTHING = Comparison(("values, logistic", 0.5, 0.02, 0.0, 0.0), ("means", 0.49, 0.02, -0.01, 0.02))
+NOTHING = Comparison(("values, logistic", 0.5, 0.02, 0.0, 0.0), ("means", 0.51, 0.02, 0.01, 0.02))
 GAIN = Comparison(("values, logistic", 0.5, 0.02, 0.0, 0.0), ("means", 0.3, 0.02, -0.2, 0.03))
 
 
@@ -131,6 +133,7 @@ def test_advice_follows_the_comparison_and_the_factor():
     assert not found.worth_it
     assert found.code == "halosvm.UncertainSVC().fit(X, y)"
     assert found.command.endswith("--errors distribution --error-scale 0")
+    assert "values, logistic is best." in str(found)
     found = halosvm.doctor(x, X_cov=4 * std**2)
     assert found.code == "halosvm.EmpiricalBayes().fit(X, X_cov=X_cov)"
 

@@ -121,14 +121,11 @@ class Diagnosis:
 
     @property
     def worth_it(self) -> bool:
-        """Whether some way to use the errors is clearly better than the best without them."""
-        without = [each.gain for each in self.candidates if each.ignores_errors]
-        most = max(without, default=0.0)
-        return any(
-            each.gain - most > _CLEAR * each.gain_error
-            for each in self.candidates
-            if not each.ignores_errors
-        )
+        """Whether the comparison chose a way that uses the errors."""
+        if self.classifier is None:
+            return False
+        chosen = getattr(self.classifier, "chosen_", [self.classifier.best_])
+        return any(each.name in chosen and not each.ignores_errors for each in self.candidates)
 
     @property
     def told_right(self) -> bool | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WIDTH = 96
 MOST_FEATURES = 10
-_MOST_CANDIDATES = 10
+_MOST_CANDIDATES, _ALL_CANDIDATES = 8, 12
 _MOST_CLASSES = 6
 _NAME = 22
 SIGNIFICANT = 0.05
@@ -213,11 +213,12 @@ def _gains(found: Diagnosis) -> Iterator[str]:
     if not found.candidates:
         return
     yield "5 What do errors gain? Left-out log loss, and how far it is below that of values alone"
-    best = sorted(found.candidates, key=lambda each: each.log_loss)
-    for each in best[:_MOST_CANDIDATES]:
+    order = sorted(found.candidates, key=lambda each: each.log_loss)
+    shown = [k for k, each in enumerate(order) if k < _MOST_CANDIDATES or each.ignores_errors]
+    for each in (order[k] for k in shown[:_ALL_CANDIDATES]):
         yield f"  {_short(each.name, 47):<48}{each.log_loss:>8.4f}{_gain(each):>34}"
-    if len(best) > _MOST_CANDIDATES:
-        yield f"  and {len(best) - _MOST_CANDIDATES} ways that are worse"
+    if len(order) > len(shown):
+        yield f"  and {len(order) - len(shown)} other ways that are worse"
 
 
 def _gain(each: Candidate) -> str:
@@ -229,10 +230,8 @@ def _gain(each: Candidate) -> str:
 
 def _advice(found: Diagnosis) -> Iterator[str]:
     yield "6 Advice"
-    if found.candidates:
-        yield from _wrapped(
-            "Use the errors." if found.worth_it else "Errors gain nothing that these rows can tell."
-        )
+    if found.classifier is not None:
+        yield from _wrapped(str(found.classifier.advice_))
     if found.told_right is False and found.candidates:
         yield from _wrapped(
             "The comparison took errors as they are told: repeat it when they are right."
