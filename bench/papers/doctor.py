@@ -1,4 +1,4 @@
-"""The doctor on tables made up: does it say what is so?
+"""The doctor on tables made up: whether it says what is so.
 
 No paper. Tables of two classes differ in rows, features, noise, in the factor that errors are told
 by, and in whether errors themselves tell the classes apart. For each of three ways to learn, the

@@ -55,7 +55,7 @@ def test_the_command_that_is_advised_runs(capsys, table, tmp_path, monkeypatch):
     words = out[out.index("halosvm train") :].replace("\\", "").split()
     status, out, _ = run(capsys, *words[1:], "--C", "1")
     assert status == 0
-    assert "measurement" in out
+    assert "population of 1 component, errors times " in out
     assert halosvm.load_model("model.json")[0].error_scale_[0] > 1.5
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import halosvm
 from halosvm import Gaussians
+from halosvm.measurement.classifier import MeasurementClassifier
 from halosvm.measurement.doctor.examination import Candidate
 from halosvm.measurement.doctor.findings import compared, news_of, sizes_of
 
@@ -64,11 +65,11 @@ def test_shares_do_not_depend_on_units_and_weights_repeat_rows():
 
 def test_errors_that_say_nothing_of_classes_raise_false_alarms_at_their_level():
     alarms = 0
-    for seed in range(40):
+    for seed in range(30):
         _, std, y = measured(100, 3, seed=seed)
         std[std > np.quantile(std, 0.9)] = np.nan
         alarms += news_of(std, y, np.random.RandomState(seed), judged=False).p_value <= 0.05
-    assert alarms <= 6  # binomial(40, 0.05): more have the probability 0.003
+    assert alarms <= 5  # binomial(30, 0.05): more have the probability 0.003
 
 
 @pytest.mark.parametrize("how", ["larger", "wider", "missing", "zero"])
@@ -230,6 +231,15 @@ def test_bad_input_is_named(given, match):
         halosvm.doctor(x, **given)
 
 
+def test_new_rows_have_the_columns_and_units_of_training():
+    x, std, _ = measured()
+    X = pd.DataFrame(x, columns=["a", "b", "c"])
+    with pytest.raises(ValueError, match="feature names should match"):
+        halosvm.doctor(X, X_std=std, X_test=X[["b", "a", "c"]], X_test_std=std)
+    with pytest.warns(halosvm.ErrorsLeftOutWarning):
+        halosvm.doctor(X, X_std=std, X_test=X)
+
+
 def test_figure_has_four_panels_of_data():
     pytest.importorskip("matplotlib")
     x, std, y = measured()
@@ -240,25 +250,26 @@ def test_figure_has_four_panels_of_data():
     figure.canvas.draw()
 
 
-@pytest.mark.parametrize("noise", [1.5, 0.1])
-def test_signs_that_are_clear_are_those_of_many_new_rows(noise):
+def test_signs_that_are_clear_are_those_of_many_new_rows():
     """Left-out gains that are clear have the sign of the gain on ten times as many rows."""
     right, clear = 0, 0
-    for seed in range(3):
-        x, std, y = measured(2300, 4, seed=seed, noise=noise)
+    for seed in range(2):
+        x, std, y = measured(2300, 4, seed=seed, noise=1.5)
         train, test = np.arange(300), np.arange(300, 2300)
         X = Gaussians(x, std=std)
-        found = halosvm.doctor(X[train], y[train])
+        ways = ["values, logistic", "means, logistic", "posteriors, linear"]
+        compare = MeasurementClassifier(ways, random_state=0)
+        found = halosvm.doctor(X[train], y[train], classifier=compare)
         ways = [each for each in found.candidates if each.clear]
         if not ways:
             continue
         losses = {}
         for name in {each.name for each in ways} | {"values, logistic"}:
-            model = halosvm.measurement.classifier.MeasurementClassifier([name], random_state=0)
+            model = MeasurementClassifier([name], random_state=0)
             p = model.fit(X[train], y[train]).predict_proba(X[test])
             losses[name] = -np.log(p[np.arange(2000), y[test]]).mean()
         for each in ways:
             clear += 1
             right += (losses["values, logistic"] - losses[each.name]) * each.gain > 0
     assert right >= 0.9 * clear
-    assert clear or noise < 1
+    assert clear

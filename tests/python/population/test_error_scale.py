@@ -159,7 +159,7 @@ def test_a_number_multiplies_errors_as_they_would_be_told():
     )
 
 
-def test_groups_share_a_factor_and_others_keep_one():
+def test_groups_share_a_factor_and_others_keep_one(tmp_path):
     x, std, _ = measured(400, 4)
     eb = EmpiricalBayes(error_scale=[[0, 2], [3]]).fit(x, X_std=std)
     assert eb.error_scale_[0] == eb.error_scale_[2] != eb.error_scale_[3]
@@ -167,6 +167,8 @@ def test_groups_share_a_factor_and_others_keep_one():
     assert np.isnan(eb.error_scale_interval_[1]).all()
     low, high = eb.error_scale_interval_[0]
     assert low < eb.error_scale_[0] < high
+    save_model(eb, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").error_scale_, eb.error_scale_)
 
 
 def test_mixtures_find_the_factor_where_one_component_is_wrong():
@@ -238,15 +240,15 @@ def test_bad_parameters_are_named(error_scale, error, match):
 
 def test_right_errors_are_kept_and_wrong_ones_found():
     refused, found, inside = 0, 0, 0
-    for seed in range(20):
+    for seed in range(12):
         x, std, _ = measured(150, 2, told=1.0, seed=seed)
         refused += EmpiricalBayes().error_test(x, X_std=std)[0].p_value < 0.05
         row = EmpiricalBayes().error_test(x, X_std=std / 2)[0]
         found += row.p_value < 0.05
         inside += row.low < 2 < row.high
-    assert refused <= 4  # binomial(20, 0.05): more have the probability 0.003
-    assert found == 20
-    assert inside >= 16
+    assert refused <= 3  # binomial(12, 0.05): more have the probability 0.002
+    assert found == 12
+    assert inside >= 9
 
 
 def test_errors_in_another_unit_are_found():

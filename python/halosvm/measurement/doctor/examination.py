@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from halosvm.checks.estimator import read_example_weights, read_targets
 from halosvm.checks.targets import many_numbers, read_labels
-from halosvm.gaussians.gaussians import as_gaussians
 from halosvm.measurement.classifier import MeasurementClassifier
 from halosvm.population import EmpiricalBayes
 
@@ -220,9 +219,8 @@ def doctor(
     (array([0.6, 0.6]), True)
     """
     rng = check_random_state(random_state)
-    data = as_gaussians(X, X_std=X_std, X_cov=X_cov, missing=True)
-    if data.is_sparse:
-        raise TypeError("X is sparse; the doctor takes arrays: give X.toarray()")
+    reader = EmpiricalBayes()
+    data = reader._read(X, X_std, X_cov, reset=True)  # noqa: SLF001
     if data.covariances.certain and not np.isnan(data.mean).any():
         raise ValueError("X has neither errors nor missing values; give X_std or X_cov")
     weights = read_example_weights(X, sample_weight, len(data))
@@ -251,9 +249,10 @@ def doctor(
                 features=np.sort(largest[: words.MOST_FEATURES]).tolist(),
             )
     if X_test is not None:
-        new = as_gaussians(X_test, X_std=X_test_std, X_cov=X_test_cov, missing=True)
-        if new.shape[1] != data.shape[1]:
-            raise ValueError(f"X_test has {new.shape[1]} features, X has {data.shape[1]} features")
+        columns = getattr(X_test, "shape", np.shape(X_test))[1:]
+        if columns != data.shape[1:]:
+            raise ValueError(f"X_test has {columns[0]} features, X has {data.shape[1]} features")
+        new = reader._read(X_test, X_test_std, X_test_cov, reset=False)  # noqa: SLF001
         found["new_rows"] = compared(data, new, rng)
     if y is None:
         return Diagnosis(**found)
