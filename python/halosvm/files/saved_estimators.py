@@ -295,8 +295,8 @@ _ENTRIES = (
             "covariances_": CovarianceMatrices("components", "features"),
         },
         {"with_errors_": Flag(), "error_scale_": Numbers("features", least=0.0)},
-        measures=("log_likelihood_", "n_iter_", "converged_", "status_"),
-        left_out=("n_components_", "error_scale_interval_"),
+        measures=("error_scale_interval_", "log_likelihood_", "n_iter_", "converged_", "status_"),
+        left_out=("n_components_",),
         check=lambda population: population._check_parameters(),  # noqa: SLF001
         finish=_population,
     ),

@@ -287,3 +287,11 @@ def test_features_that_are_not_asked_for_share_a_factor():
     assert rows[2].low < 2 < rows[2].high
     with pytest.raises(IndexError, match="out of range"):
         EmpiricalBayes().error_test(x, X_std=std, features=[4])
+
+
+def test_features_that_are_unknown_have_their_notes_where_no_other_is_asked_for():
+    x, std, _ = measured(200, 3)
+    std[:, 1] = 0.5
+    common, row = EmpiricalBayes().error_test(x, X_std=std, features=[1])
+    assert common.p_value < 1e-3
+    assert "equal in all rows" in row.note

@@ -215,8 +215,8 @@ def doctor(
     >>> error = rng.uniform(0.2, 2.0, (300, 2))
     >>> X = rng.normal(size=(300, 2)) + error * rng.normal(size=(300, 2))
     >>> found = halosvm.doctor(X, X_std=error)
-    >>> found.sizes.shares.round(1), found.told_right
-    (array([0.6, 0.6]), True)
+    >>> found.sizes.share > 0.5, found.told_right
+    (True, True)
     """
     rng = check_random_state(random_state)
     reader = EmpiricalBayes()
