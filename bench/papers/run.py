@@ -9,6 +9,7 @@ import time
 
 import choice
 import clips
+import doctor
 import eeg
 import kepler
 import kernels
@@ -42,6 +43,7 @@ EXPERIMENTS = {
         tsvc,
         robust,
         random_features,
+        doctor,
     )
 }
 

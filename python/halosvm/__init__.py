@@ -7,6 +7,7 @@ Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC
            `ClassPopulations`: true values of each class behind measurements
 Kernels    `UncertainKernelSVC`, `IsotropicKernelSVC`, `expected_kernel`, `median_gamma`
 Values     `UncertainSVR`
+Advice     `doctor`: what the errors of a table are worth, and whether they are told right
 Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
            `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from halosvm.maps.nystroem import UncertainNystroem as UncertainNystroem
     from halosvm.maps.propagate import Propagate as Propagate
     from halosvm.maps.standard_scaler import UncertainStandardScaler as UncertainStandardScaler
+    from halosvm.measurement.doctor import doctor as doctor
     from halosvm.population.class_populations import ClassPopulations as ClassPopulations
     from halosvm.population.empirical_bayes import EmpiricalBayes as EmpiricalBayes
 
@@ -97,6 +99,7 @@ _PLACES = {
     "calibrate_scale": "linear.calibrate_scale",
     "chunks": "files.chunks",
     "cmake_dir": "core.embedding",
+    "doctor": "measurement.doctor",
     "expected_kernel": "kernel.gram",
     "include_dir": "core.embedding",
     "load_model": "files.model_file",

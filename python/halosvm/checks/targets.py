@@ -166,6 +166,23 @@ def codes_among(classes: NDArray[Any], y: NDArray[Any], then: str = "") -> NDArr
     return codes.astype(np.int16)
 
 
+_MANY_CLASSES = 20
+
+
+def many_numbers(labels: Sequence[Any]) -> int:
+    """Return the number of different numbers, if they are as many as values would be, else 0."""
+    different = set(labels)
+    if len(different) < _MANY_CLASSES // 2:
+        return 0
+    try:
+        values = [float(cell) for cell in different]
+    except (TypeError, ValueError):
+        return 0
+    whole = all(value.is_integer() for value in values)
+    most = max(_MANY_CLASSES if whole else _MANY_CLASSES // 2, len(labels) // 20)
+    return len(values) if len(values) > most else 0
+
+
 def weights_of_part(
     classes: NDArray[Any],
     codes: NDArray[np.int16],

@@ -47,10 +47,16 @@ _EXAMPLES = {
     None: """\
 examples:
   halosvm demo
+  halosvm doctor measurements.csv --label class
   halosvm train measurements.csv --label class --errors measurement --output model.json
   halosvm predict model.json new.csv --keep id > labels.csv
   halosvm evaluate model.json test.csv --label class
   halosvm COMMAND --help""",
+    "doctor": """\
+examples:
+  halosvm doctor cells.csv
+  halosvm doctor cells.csv --label diagnosis --test new.csv --figure cells.png
+  halosvm doctor stars.fits --label type --drop name --group field --output model.json""",
     "train": """\
 examples:
   halosvm train cells.csv --label diagnosis
@@ -110,6 +116,7 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
         add("bench", benchmark.run, "time halosvm against named rivals, on made-up data")
     )
     add("show-config", show_config, "which build of the core is in use, and versions")
+    _add_doctor(add("doctor", _of_tables("doctor"), "what the errors of a table are worth"))
     _add_train(add("train", _of_tables("train"), "fit a model to a table with labels or values"))
 
     sub = add(
@@ -159,6 +166,7 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
 
 
 _MODULES = {
+    "doctor": "examining",
     "train": "training",
     "predict": "predicting",
     "evaluate": "evaluating",
@@ -176,7 +184,7 @@ def _of_tables(command: str) -> Callable[..., None]:
     return run
 
 
-def _add_table(parser: argparse.ArgumentParser) -> None:
+def _add_table(parser: argparse.ArgumentParser, missing: str = "error") -> None:
     parser.add_argument(
         "table",
         help="CSV, TSV, Parquet, Feather, FITS, ECSV, VOTable, .npz, svmlight, or the means of "
@@ -204,9 +212,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--missing",
         choices=["error", "drop", "impute"],
-        default="error",
-        help="missing cells: refuse them (the default), leave out their rows, or, with --errors "
-        "measurement, estimate them",
+        default=missing,
+        help="missing cells: refuse them, leave out their rows, or, with --errors measurement, "
+        "estimate them (default: %(default)s)",
     )
     group.add_argument(
         "--sentinel",
@@ -279,6 +287,19 @@ def _add_to(parser: argparse.ArgumentParser) -> None:
 def _add_output(parser: argparse.ArgumentParser, default: str | None, text: str) -> None:
     parser.add_argument("--output", default=default, metavar="FILE", help=text)
     _add_to(parser)
+
+
+def _add_doctor(sub: argparse.ArgumentParser) -> None:
+    _add_table(sub, missing="impute")
+    _add_label(sub)
+    _add_weight(sub, "all count alike")
+    _add_group(sub, "the column of what rows belong to: rows of one are left out together")
+    sub.add_argument("--features", type=names, metavar="A,B,...", help="default: all other columns")
+    sub.add_argument("--drop", type=names, default=[], metavar="A,B,...", help="no feature")
+    sub.add_argument("--test", metavar="TABLE", help="rows to be told later: are they like these?")
+    sub.add_argument("--output", metavar="FILE", help="keep the best model, as train does")
+    sub.add_argument("--figure", metavar="FILE.png", help="draw what was found (png, pdf, svg)")
+    sub.add_argument("--seed", type=at_least(0), default=0)
 
 
 def _add_train(sub: argparse.ArgumentParser) -> None:

@@ -263,7 +263,7 @@ def _nested(node: Node) -> npt.NDArray[np.float64]:
 def measure_to_json(value: Any) -> Any:
     """Prepare a number, text or array; a number that is not finite becomes its name."""
     if isinstance(value, np.ndarray):
-        return [measure_to_json(item) for item in value.tolist()]
+        return [measure_to_json(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -275,8 +275,9 @@ def measure_from_json(node: Node) -> Any:
     """Read a measure back."""
     if isinstance(node.value, list):
         values = [measure_from_json(item) for item in node.items()]
-        if not all(isinstance(value, int | float) for value in values):
-            node.fail("expected numbers")
+        known = all(isinstance(value, int | float | np.ndarray) for value in values)
+        if not known or len({np.shape(value) for value in values}) > 1:
+            node.fail("expected numbers, or rows of equal length")
         return np.array(values)
     if isinstance(node.value, dict):
         return float(node.fields(("number",))["number"].choice(("inf", "-inf", "nan")))

@@ -196,6 +196,8 @@ def _parameters_of(estimator: Any, saved: Saved) -> dict[str, Any]:
             parameters["validation"] = SafeSVC().validation
     if isinstance(parameters.get("init"), tuple):
         parameters["init"] = EmpiricalBayes().init
+    if isinstance(parameters.get("error_scale"), list | tuple):  # groups, of which a new fit asks
+        parameters["error_scale"] = EmpiricalBayes().error_scale
     for name in ("kw_args", "inv_kw_args"):
         if parameters.get(name) is not None:
             raise TypeError(f"{name} are arguments of a function, which cannot be saved")

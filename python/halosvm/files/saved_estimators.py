@@ -306,8 +306,8 @@ _ENTRIES = (
             "means_": Numbers("components", "features"),
             "covariances_": CovarianceMatrices("components", "features"),
         },
-        {"with_errors_": Flag()},
-        measures=("log_likelihood_", "n_iter_", "converged_", "status_"),
+        {"with_errors_": Flag(), "error_scale_": Numbers("features", least=0.0)},
+        measures=("error_scale_interval_", "log_likelihood_", "n_iter_", "converged_", "status_"),
         left_out=("n_components_",),
         check=lambda population: population._check_parameters(),  # noqa: SLF001
         finish=_population,

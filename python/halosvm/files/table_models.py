@@ -101,9 +101,13 @@ def meaning_of_errors(truth: EmpiricalBayes | None) -> str:
         return "distribution: each row is taken as a Gaussian (--errors distribution)"
     mean = "mean " if truth.output == "mean" else ""
     count = f"{truth.n_components_} component" + ("s" if truth.n_components_ > 1 else "")
+    scales = getattr(truth, "error_scale_", np.ones(1))
+    low, high = float(np.min(scales)), float(np.max(scales))
+    factor = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
     return (
         f"measurement: each row is replaced by the posterior {mean}of its true values, under a "
-        f"population of {count} (--errors measurement)"
+        f"population of {count}{f', errors times {factor}' * (factor != '1')} "
+        "(--errors measurement)"
     )
 
 

@@ -22,11 +22,15 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
+from .error_scale import estimate, groups_of, posterior_covariances, require_error_scale
+from .error_test import ErrorTested
 from .fitting import Fitter, warn_of_columns
 from .population_model import PopulationModel
 from .populations import form_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
@@ -35,7 +39,7 @@ _COVARIANCES = ("full", "diagonal", "factors")
 _OUTPUTS = ("auto", "gaussian", "mixture", "mean")
 
 
-class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # type: ignore[misc]
+class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, PopulationModel):  # type: ignore[misc]
     r"""What measurements with errors tell of the true values behind them.
 
     Each example is a measurement :math:`x_i = v_i + e_i` with an error :math:`e_i \sim N(0, S_i)`
@@ -65,6 +69,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         means, for any other estimator of scikit-learn. "auto": as "gaussian", but an array for an
         array if neither it nor what `fit` was given has errors or missing values, where nothing is
         left to tell of true values.
+    error_scale : float, "estimate", "feature" or list of lists of int, default=1.0
+        What standard deviations of the errors are multiplied by, here and in `transform`, where
+        they are told up to a factor: a number; "estimate" finds the one factor that makes the
+        measurements most likely, "feature" one for each feature, and lists of numbers of features
+        one for each list, 1 for the others. `error_test` tells whether it is needed.
     n_init : int, default=1
         Number of starts; the best of the fits is kept.
     init : {"kmeans", "random"} or tuple, default="kmeans"
@@ -105,6 +114,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
     covariances_ : Covariances
         The :math:`V_k`, full, diagonal or low_rank with a diagonal; ``covariances_[k]`` is a
         matrix, ``covariances_.to_full()`` all of them.
+    error_scale_ : ndarray of shape (n_features,)
+        The factor of the standard deviations of each feature.
+    error_scale_interval_ : ndarray of shape (n_features, 2)
+        Intervals of 95 % of the factors that were estimated, by the profile of the likelihood,
+        open ones to 0 or infinity; NaN for the others.
     log_likelihood_ : ndarray of shape (n,)
         Log likelihood of all examples, times their weights, plus the log prior of `reg_covar`, at
         each point that the fit went to; it never decreases.
@@ -170,6 +184,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         covariance: str = "full",
         n_factors: int | None = None,
         output: str = "auto",
+        error_scale: float | str | Sequence[Sequence[int]] = 1.0,
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
         max_iter: int = 1000,
@@ -183,6 +198,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         self.covariance = covariance
         self.n_factors = n_factors
         self.output = output
+        self.error_scale = error_scale
         self.n_init = n_init
         self.init = init
         self.max_iter = max_iter
@@ -250,6 +266,10 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
             f"values whose square is beyond {LARGEST:g} overflow: rescale",
             data.mean,
         )
+        groups = groups_of(self.error_scale, data.shape[1])
+        if groups is None:
+            self.error_scale_ = np.full(data.shape[1], float(self.error_scale))  # type: ignore[arg-type]
+            data = self._in_right_size(data)
         form = form_of(self.covariance, self.n_factors, data.shape[1])
         fitter = Fitter(self, data, weights, form)
         if self.n_components == "bic":
@@ -261,6 +281,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
                     f"n_components is {self.n_components_}, X has {np.count_nonzero(weights)} rows"
                 )
             result = fitter.fit_best(self.n_components_)
+        self.error_scale_interval_ = np.full((data.shape[1], 2), np.nan)
+        if groups is not None:
+            found = estimate(fitter, result, groups)
+            self.error_scale_, self.error_scale_interval_ = found.scales, found.intervals
+            data, result = found.data, found.result
         warn_of_columns(data, weights)
         population = result["population"]
         self.weights_ = population.weights
@@ -323,14 +348,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
         if alone:
             return means
         names = getattr(self, "feature_names_in_", None)
-        if found["kind"] == "zero":
-            covariances = Covariances.zero(*means.shape)
-        elif found["kind"] == "diagonal":
-            covariances = Covariances.diagonal(found["variances"])
-        elif found["kind"] == "low_rank":
-            covariances = Covariances.low_rank(found["factors"], found["variances"])
-        else:
-            covariances = Covariances.full(found["matrices"])
+        covariances = posterior_covariances(found)
         of_each = getattr(self, "feature_units_in_", None)
         posterior = data.mapped_to(means, covariances, feature_names=names, feature_units=of_each)
         posterior.as_posteriors()
@@ -348,6 +366,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
             require_count(self.n_components, "n_components")
         self._check_choice("covariance", _COVARIANCES)
         self._check_choice("output", _OUTPUTS)
+        require_error_scale(self.error_scale)
         if self.n_factors is not None:
             require_count(self.n_factors, "n_factors")
             if self.covariance != "factors":

@@ -78,7 +78,7 @@ class Fitter:
         """Return the fit of the highest likelihood of all starts."""
         best = None
         for _ in range(1 if n_components == 1 else self.settings.n_init):
-            result = self._fit_from(self._start(n_components))
+            result = self.fit_from(self._start(n_components))
             if best is None or result["history"][-1] > best["history"][-1]:
                 best = result
         return best
@@ -117,7 +117,7 @@ class Fitter:
 
     def _posterior_means(self) -> tuple[Array, Array, Array]:
         """Return posterior means under one component, their weights, and its covariance."""
-        one = self._fit_from(self._single_start(), tol=1e-3)["population"]
+        one = self.fit_from(self._single_start(), tol=1e-3)["population"]
         points = _core.true_value_posteriors(
             one,
             self.data.core_view(missing=True),
@@ -128,7 +128,8 @@ class Fitter:
         used = self.weights > 0
         return points[used], self.weights[used], self.form.covariances(one)[0]
 
-    def _fit_from(self, start: _core.Population, tol: float | None = None) -> Any:
+    def fit_from(self, start: _core.Population, tol: float | None = None) -> Any:
+        """Return the fit of the core that begins with a population."""
         settings = self.settings
         return _core.fit_population(
             self.data.core_view(missing=True),

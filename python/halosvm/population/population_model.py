@@ -21,6 +21,7 @@ from halosvm.checks.reading import as_float_array, needs_own_reading, unmasked
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
+from .error_scale import with_scaled_errors
 from .populations import form_of
 
 if TYPE_CHECKING:
@@ -148,9 +149,15 @@ class PopulationModel(GaussianEstimator):
             self._remember_units(data)
             self._remember_errors(have_errors(data))
         checked: Gaussians = self._check_features(data)
-        if not reset:
-            self._warn_if_errors_left_out(X, X_std, X_cov)
-        return checked
+        if reset:
+            return checked
+        self._warn_if_errors_left_out(X, X_std, X_cov)
+        return self._in_right_size(checked)
+
+    def _in_right_size(self, data: Gaussians) -> Gaussians:
+        """Return measurements with their errors times `error_scale_`, if it is there."""
+        scales = getattr(self, "error_scale_", None)  # older files and pickles have none
+        return data if scales is None else with_scaled_errors(data, scales)
 
     def _read_measurements(self, X: Any, X_std: Any, X_cov: Any, *, reset: bool) -> Gaussians:
         if isinstance(X, Gaussians):

@@ -27,6 +27,7 @@ class Form(ABC):
     """How covariances of components are stored; a form is one class here and one line below."""
 
     has_factors: ClassVar[bool] = False
+    any_matrix: ClassVar[bool] = False  # whether it holds every covariance
 
     @abstractmethod
     def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
@@ -58,6 +59,8 @@ class Form(ABC):
 
 
 class _Full(Form):
+    any_matrix = True
+
     def population(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
         return _core.Population("full", weights, means, matrices=matrices)
 

@@ -87,10 +87,12 @@ def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Rea
 def refuse_one_file_for_both(arguments: argparse.Namespace) -> None:
     """Raise CommandError where a file to write is one to read, or two to write are one."""
     inputs = {
-        name: getattr(arguments, name, None) for name in ("table", "model", "labels", "covariances")
+        name: getattr(arguments, name, None)
+        for name in ("table", "model", "labels", "covariances", "test")
     }
     outputs = {
-        name: getattr(arguments, name, None) for name in ("output", "to_labels", "to_covariances")
+        name: getattr(arguments, name, None)
+        for name in ("output", "to_labels", "to_covariances", "figure")
     }
     read = [(path, _file(path, sys.stdin)) for path in inputs.values() if path is not None]
     written: dict[Any, str] = {}

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.checks.error_names import of_measurements
-from halosvm.checks.targets import one_class_alone
+from halosvm.checks.targets import many_numbers, one_class_alone
 from halosvm.commands.choices import CommandError
 from halosvm.commands.tables.groups import groups_of
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
@@ -139,24 +139,14 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise CommandError("--calibrate needs folds, and --folds is 0")
 
 
-_MANY_CLASSES = 20
-
-
 def _ask_about_numbers(table: Table, column: str | None) -> None:
     """Raise CommandError for labels that are as many different numbers as values would be."""
-    different = set(table.labels)
-    if len(different) < _MANY_CLASSES // 2:
-        return
-    try:
-        numbers = [float(cell) for cell in different]
-    except ValueError:
-        return
-    whole = all(number.is_integer() for number in numbers)
-    if len(numbers) <= max(_MANY_CLASSES if whole else _MANY_CLASSES // 2, len(table.labels) // 20):
+    count = many_numbers(table.labels)
+    if not count:
         return
     where = "the label" if column is None else f"column {column!r}"
     raise CommandError(
-        f"{table.path}: {where} holds {len(numbers)} different numbers in {len(table.labels)} "
+        f"{table.path}: {where} holds {count} different numbers in {len(table.labels)} "
         "rows; give --task regression if they are values, --task classification if each is a class"
     )
 

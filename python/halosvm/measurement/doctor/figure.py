@@ -1,0 +1,80 @@
+"""The figure of the doctor: a diagnosis in; four panels of matplotlib out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .words import SIGNIFICANT
+
+if TYPE_CHECKING:
+    from .examination import Diagnosis
+
+_BLUE, _RED, _GREY = "#0072B2", "#D55E00", "#999999"
+_MOST = 20
+_LEAST = 1e-3
+
+
+def draw(found: Diagnosis, figure: Any = None) -> Any:
+    """Draw shares of errors, their factors and ranges, and gains of the ways to learn."""
+    if figure is None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ImportError(
+                "the doctor draws with matplotlib, which is not installed: "
+                "python -m pip install 'halosvm[plot]'"
+            ) from None
+        figure = Figure(figsize=(10, 7), layout="constrained")
+    panels = figure.subplots(2, 2)
+    order = np.argsort(-np.nan_to_num(found.sizes.shares), kind="stable")[:_MOST]
+    holes = [f" ({100 * m:.0f} % missing)" if m > 0 else "" for m in found.sizes.missing[order]]
+    names = [_short(found.features[j]) + hole for j, hole in zip(order, holes, strict=True)]
+    at = np.arange(len(order))[::-1]
+
+    axes = panels[0, 0]
+    axes.barh(at, 100 * np.nan_to_num(found.sizes.shares[order]), color=_BLUE)
+    axes.set_yticks(at, names)
+    axes.set_xlabel("errors in % of the variance of values")
+
+    axes = panels[0, 1]
+    tests = {row.name: row for row in found.error_tests}
+    for j, height in zip(order, at, strict=True):
+        row = tests.get(found.features[j])
+        if row is not None and not row.note:
+            low, high = max(row.low, 0.1), min(row.high, 10.0)
+            colour = _RED if row.p_value < SIGNIFICANT else _BLUE
+            axes.plot([low, high], [height, height], color=colour)
+            axes.plot(np.clip(row.factor, 0.1, 10.0), height, "o", color=colour)
+    if found.error_tests and not found.error_tests[0].note:
+        common = found.error_tests[0]
+        axes.axvspan(max(common.low, 0.1), min(common.high, 10.0), color=_GREY, alpha=0.3)
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlim(0.1, 10.0)
+    axes.set_yticks(at, names)
+    axes.set_xlabel("factor of errors, 95 %; grey: of all features")
+
+    axes = panels[1, 0]
+    ends = found.sizes.high[order]
+    begins = np.maximum(found.sizes.low[order], _LEAST * ends)  # errors of 0 have no logarithm
+    drawn = np.isfinite(ends) & (ends > 0)
+    axes.hlines(at[drawn], begins[drawn], ends[drawn], color=_BLUE, linewidth=4)
+    axes.set_xscale("log")
+    axes.set_yticks(at, names)
+    axes.set_xlabel("errors of the middle 80 % of the rows, in spreads of the values")
+
+    axes = panels[1, 1]
+    ways = sorted(found.candidates, key=lambda each: -each.log_loss)[-_MOST:]
+    for height, each in enumerate(ways):
+        colour = (_BLUE if each.gain > 0 else _RED) if each.clear else _GREY
+        axes.errorbar(each.gain, height, xerr=each.gain_error, fmt="o", color=colour, capsize=3)
+    axes.axvline(0.0, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(ways)), [_short(each.name, 40) for each in ways])
+    axes.set_xlabel("gain of left-out log loss against values alone")
+    return figure
+
+
+def _short(name: str, width: int = 18) -> str:
+    return name if len(name) <= width else f"{name[: width - 3]}..."

@@ -1,0 +1,151 @@
+"""`halosvm doctor` from end to end: a small table in; a screen, a figure and refusals out."""
+
+import csv
+import os
+
+import numpy as np
+import pytest
+from commands.running import run
+
+import halosvm
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return the path of a table whose errors are told half as large."""
+    return written(tmp_path / "table.csv", 160, told=0.5)
+
+
+def written(path, n, told=1.0, seed=0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    v = 2.0 * y[:, None] + rng.normal(size=(n, 2))
+    std = scale * np.exp(0.8 * rng.normal(size=(n, 2)))
+    x = v + std * rng.normal(size=(n, 2))
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["kind", "mass", "flux", "mass_err", "flux_err"])
+        rows = zip(y, x.tolist(), (told * std).tolist(), strict=True)
+        writer.writerows([f"k{k}", *a, *e] for k, a, e in rows)
+    return path
+
+
+def test_screen_is_that_of_the_function(capsys, table):
+    status, out, err = run(capsys, "doctor", table, "--label", "kind", "--seed", "3")
+    assert status == 0
+    assert "taken as errors" in err
+    lines = table.read_text().splitlines()[1:]
+    cells = [line.split(",") for line in lines]
+    x = np.array([cell[1:] for cell in cells], float)
+    X = halosvm.Gaussians(x[:, :2], std=x[:, 2:])
+    found = halosvm.doctor(X, [cell[0] for cell in cells], random_state=3)
+    assert f"{found.error_tests[0].factor:.3g}" in out
+    for part in ("1 How large", "2 Are they", "3 Do errors", "4 What is", "5 What do", "6 Advice"):
+        assert f"\n{part}" in out
+    for candidate in found.candidates:
+        assert f"{candidate.log_loss:.4f}" in out
+    typed = " ".join(out.replace("\\\n", "").split())
+    assert f"halosvm train {table} --label kind --errors measurement" in typed
+    assert max(map(len, out.splitlines())) <= max(100, len(str(table)) + 30)
+
+
+def test_the_command_that_is_advised_runs(capsys, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, out, _ = run(capsys, "doctor", table.name, "--label", "kind")
+    words = out[out.index("halosvm train") :].replace("\\", "").split()
+    status, out, _ = run(capsys, *words[1:], "--C", "1")
+    assert status == 0
+    assert "population of 1 component, errors times " in out
+    assert halosvm.load_model("model.json")[0].error_scale_[0] > 1.5
+
+
+def test_rows_of_another_table_are_compared_without_their_labels(capsys, table, tmp_path):
+    other = written(tmp_path / "other.csv", 60, seed=1, scale=8.0)
+    status, out, _ = run(capsys, "doctor", table, "--label", "kind", "--test", other)
+    assert status == 0
+    assert "Of 60 other rows" in out
+    assert "do not let a classifier read sizes" in out.replace("\n ", "")
+
+
+def test_figure_appears_whole_or_not_at_all(capsys, table, tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figure = tmp_path / "figure.png"
+    status, _, _ = run(capsys, "doctor", table, "--drop", "kind", "--figure", figure)
+    assert status == 0
+    assert plt.imread(figure).std() > 0
+    before = figure.read_bytes()
+
+    calls = []
+
+    def full(*_):
+        calls.append(None)
+        if len(calls) > 1:  # the first is the trial before the work
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    status, _, err = run(capsys, "doctor", table, "--drop", "kind", "--figure", figure)
+    assert status == 1
+    assert "no space left" in err
+    assert figure.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure.png", "table.csv"]
+
+
+def test_values_to_tell_are_a_regression(capsys, table):
+    status, out, _ = run(capsys, "doctor", table, "--label", "mass", "--drop", "kind,mass_err")
+    assert status == 0
+    assert "160 different numbers are values of a regression" in out
+    assert "--task regression" in out
+
+
+def test_missing_cells_are_counted(capsys, table):
+    text = table.read_text().splitlines()
+    for line in range(1, 17):
+        cells = text[line].split(",")
+        cells[1] = cells[3] = ""
+        text[line] = ",".join(cells)
+    table.write_text("\n".join(text))
+    status, out, _ = run(capsys, "doctor", table, "--drop", "kind")
+    assert status == 0
+    assert "5 % of the values are missing" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["--label", "nothing"], 1, "'nothing'"),
+        (["--figure", "figure.txt"], 2, "its ending must be one of .png, .pdf, .svg"),
+        (["--output", "model.json"], 2, "--output needs --label"),
+        (["--features", "mass"], 1, "no column of errors"),
+        (["--drop", "kind", "--test", "nothing.csv"], 1, "nothing.csv"),
+    ],
+)
+def test_refusals_are_one_line(capsys, table, tmp_path, monkeypatch, words, status, message):
+    monkeypatch.chdir(tmp_path)
+    if "mass" in words:
+        table.write_text("kind,mass\na,1\nb,2\n")
+    found, _, err = run(capsys, "doctor", table, *words)
+    assert found == status
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("halosvm doctor: error: ")
+    assert message in last
+
+
+def test_a_bad_cell_is_named_by_file_line_and_column(capsys, table):
+    text = table.read_text().splitlines()
+    text[5] = text[5].rsplit(",", 1)[0] + ",-2"
+    table.write_text("\n".join(text))
+    status, _, err = run(capsys, "doctor", table, "--label", "kind")
+    assert status == 1
+    assert "table.csv, line 6, column 'flux_err'" in err
+    assert "-2" in err
+
+
+def test_the_figure_is_not_written_over_the_table(capsys, tmp_path):
+    table = written(tmp_path / "table.png", 40)
+    before = table.read_bytes()
+    status, _, err = run(
+        capsys, "doctor", table, "--format", "csv", "--drop", "kind", "--figure", table
+    )
+    assert status == 2
+    assert "which is an input" in err
+    assert table.read_bytes() == before
