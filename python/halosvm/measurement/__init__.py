@@ -1,0 +1,1 @@
+"""The choice among all ways to learn from measurements with errors; the roof of the package."""
