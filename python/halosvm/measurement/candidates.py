@@ -7,7 +7,7 @@ Out: candidates; each is fitted to the features of training rows, and tells scor
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
@@ -95,35 +95,41 @@ class Fitted:
     ) -> None:
         self.candidate = candidate
         self.curves: list[Any] = []
-        X = self._stacked(blocks)
         self.scale: Any = None
-        if candidate.standardised:
+        if candidate.standardised and (scaled := self._stacked(blocks, raw=False)) is not None:
             # As any scaler, but with weights, which pipelines do not hand on by themselves.
-            self.scale = UncertainStandardScaler().fit(X, sample_weight=weights)
+            self.scale = UncertainStandardScaler().fit(scaled, sample_weight=weights)
         self.estimator = _seeded(clone(candidate.estimator), seed)
         given = {}
         if weights is not None:
             if not takes_weights(self.estimator):
                 raise TypeError(f"candidate {candidate.name!r} takes no sample_weight")
             given = weights_for(self.estimator, {"sample_weight": weights})
-        self.estimator.fit(self._inputs(X), y, **given)
+        self.estimator.fit(self._inputs(blocks), y, **given)
 
-    def _stacked(self, blocks: dict[str, Any]) -> Any:
+    def _stacked(self, blocks: dict[str, Any], *, raw: bool) -> Any:
+        """Return the features that stay as they are, or the others; None if there are none."""
         names = self.candidate.features
         if names[0] in _GAUSSIANS:
-            return blocks[names[0]]
-        return np.hstack([blocks[name] for name in names])
+            return None if raw else blocks[names[0]]
+        # Log odds have their unit: standardised, rare large ones would make the others small.
+        kept = [blocks[name] for name in names if (name == "log_odds") == raw]
+        return np.hstack(kept) if kept else None
 
-    def _inputs(self, X: Any) -> Any:
-        return X if self.scale is None else self.scale.transform(X)
+    def _inputs(self, blocks: dict[str, Any]) -> Any:
+        raw, other = (self._stacked(blocks, raw=raw) for raw in (True, False))
+        if other is not None and self.scale is not None:
+            other = self.scale.transform(other)
+        parts = [each for each in (raw, other) if each is not None]
+        return parts[0] if len(parts) == 1 else np.hstack(parts)
 
     def predict(self, blocks: dict[str, Any]) -> Array:
         """Return predicted values."""
-        return np.asarray(self.estimator.predict(self._inputs(self._stacked(blocks))), float)
+        return np.asarray(self.estimator.predict(self._inputs(blocks)), float)
 
     def scores(self, blocks: dict[str, Any]) -> Array:
         """Return what a curve takes, (n,) or (n, n_classes), or else probabilities."""
-        X = self._inputs(self._stacked(blocks))
+        X = self._inputs(blocks)
         if not self.candidate.curve:
             return np.asarray(self.estimator.predict_proba(X), float)
         if hasattr(self.estimator, "decision_function"):
@@ -141,3 +147,107 @@ def _seeded(estimator: Any, seed: int) -> Any:
     parameters = estimator.get_params()
     names = [n for n in parameters if n == "random_state" or n.endswith("__random_state")]
     return estimator.set_params(**{n: seed for n in names if parameters[n] is None})
+
+
+# ---- lists ---------------------------------------------------------------------------------------
+def candidates_of(given: Any, built_in: list[Candidate], needs: str) -> list[Candidate]:
+    """Return the candidates that the user asks for, by names, estimators or pairs of both.
+
+    `needs` is the method without which scores need a curve, or there is no candidate.
+    """
+    if isinstance(given, str):
+        if given != "auto":
+            raise ValueError(f"candidates must be 'auto' or a list; got {given!r}")
+        return built_in
+    known = {each.name: each for each in built_in}
+    found = [_candidate_of(each, known, needs) for each in given]
+    if not found:
+        raise ValueError("candidates is an empty list; one is needed at least")
+    names = Counter(each.name for each in found)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise ValueError(f"two candidates are named {twice[0]!r}; give pairs (name, estimator)")
+    return found
+
+
+def _candidate_of(given: Any, known: dict[str, Candidate], needs: str) -> Candidate:
+    if isinstance(given, str):
+        if given not in known:
+            raise ValueError(f"no candidate is named {given!r}; there are {', '.join(known)}")
+        return known[given]
+    pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
+    name, estimator = given if pair else (type(given).__name__.lower(), given)
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"a candidate must be an estimator, a name or a pair (name, estimator); got {given!r}"
+        )
+    curve = needs == "predict_proba" and not hasattr(estimator, needs)
+    if curve and not hasattr(estimator, "decision_function"):
+        raise TypeError(f"candidate {name!r} has neither predict_proba nor decision_function")
+    first = _first_of(estimator)
+    own = tuple(first.features) if isinstance(first, MeasurementFeatures) else ()
+    features = ("measurements",) if isinstance(first, GaussianEstimator) else ("means",)
+    return Candidate(name, features, estimator, curve=curve, standardised=False, own_features=own)
+
+
+def _first_of(estimator: Any) -> Any:
+    """Return what sees the examples first within pipelines, searches and the like."""
+    while not isinstance(estimator, GaussianEstimator):
+        if isinstance(estimator, Pipeline):
+            estimator = estimator.steps[0][1]
+        elif hasattr(estimator, "estimator"):
+            estimator = estimator.estimator
+        else:
+            break
+    return estimator
+
+
+def classifiers(*, curves: bool) -> list[Candidate]:
+    """Return the candidates of `MeasurementClassifier`, the simplest first."""
+    news = ("log_errors", "missing")
+    logistic = LogisticRegression(max_iter=1000)
+    trees = ExtraTreesClassifier(100, min_samples_leaf=2)
+    boosting = HistGradientBoostingClassifier(
+        max_iter=60, learning_rate=0.08, max_leaf_nodes=8, min_samples_leaf=10
+    )
+    kernel, machine = UncertainKernelSVC(tol=1e-3), UncertainSVC()
+    smooth: dict[str, Any] = {"most_rows": 5000, "curve": True}
+    many: dict[str, Any] = {"least_rows": 100}
+    forest: dict[str, Any] = {"least_rows": 100, "most_rows": 20_000, "curve": True}
+    several = [
+        Candidate("values, logistic", ("values",), logistic),
+        Candidate("values, kernel", ("values",), SVC(), **smooth),
+        Candidate("values, boosting", ("values",), boosting, **many),
+        Candidate("values, trees", ("values",), trees, **forest),
+        Candidate("means, logistic", ("means",), logistic),
+        Candidate("means, kernel", ("means",), SVC(), **smooth),
+        Candidate("class populations", ("log_odds",), logistic),
+        Candidate("values and errors, logistic", ("values", *news), logistic),
+        Candidate("means and errors, logistic", ("means", *news), logistic),
+        Candidate("means and errors, kernel", ("means", *news), SVC(), **smooth),
+        Candidate("class populations and errors", ("log_odds", *news), logistic),
+        Candidate("all, logistic", ("log_odds", "means", *news), logistic),
+        Candidate("all, trees", ("log_odds", "means", *news), trees, **forest),
+        Candidate("all, boosting", ("means", "sds", *news), boosting, **many),
+        Candidate("posteriors, linear", ("posteriors",), machine, **(smooth | {"most_rows": np.inf})),
+        Candidate("posteriors, kernel", ("posteriors",), kernel, **(smooth | {"most_rows": 2000})),
+    ]
+    return [replace(each, curve=each.curve or curves) for each in several]
+
+
+def regressors() -> list[Candidate]:
+    """Return the candidates of `MeasurementRegressor`, the simplest first."""
+    ridge = RidgeCV(np.logspace(-3.0, 3.0, 7))
+    trees = ExtraTreesRegressor(100, min_samples_leaf=2)
+    boosting = HistGradientBoostingRegressor(
+        max_iter=60, learning_rate=0.08, max_leaf_nodes=8, min_samples_leaf=10
+    )
+    forest: dict[str, Any] = {"least_rows": 100, "most_rows": 20_000}
+    return [
+        Candidate("values, ridge", ("values",), ridge),
+        Candidate("values, trees", ("values",), trees, **forest),
+        Candidate("values, boosting", ("values",), boosting, least_rows=100),
+        Candidate("means, ridge", ("means",), ridge),
+        Candidate("means, trees", ("means",), trees, **forest),
+        Candidate("means, boosting", ("means",), boosting, least_rows=100),
+    ]
