@@ -299,5 +299,6 @@ def weights_for(estimator: Any, weighted: dict[str, Array]) -> dict[str, Array]:
 
 
 def takes_weights(estimator: Any) -> bool:
+    """Tell whether the fit of an estimator, or of the last step of a pipeline, takes weights."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     return isinstance(last, FrozenEstimator) or has_fit_parameter(last, "sample_weight")

@@ -24,7 +24,6 @@ from sklearn.svm import SVC
 
 from halosvm.calibration.calibrated_classifier import takes_weights, weights_for
 from halosvm.checks.estimator import GaussianEstimator
-from halosvm.gaussians.gaussians import Gaussians
 from halosvm.kernel.kernel_svc import UncertainKernelSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.maps.standard_scaler import UncertainStandardScaler
@@ -56,6 +55,8 @@ class Candidate:
         Whether features are brought to mean 0 and variance 1 first.
     least_rows, most_rows : float
         Numbers of training rows between which it is tried.
+    most_features : float
+        Number of features up to which it is tried.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Candidate:
     standardised: bool = True
     least_rows: float = 0
     most_rows: float = np.inf
+    most_features: float = np.inf
     own_features: tuple[str, ...] = field(default=())  # of a pipeline that begins with them
 
     @property
@@ -125,18 +127,22 @@ class Fitted:
 
     def predict(self, blocks: dict[str, Any]) -> Array:
         """Return predicted values."""
-        return np.asarray(self.estimator.predict(self._inputs(blocks)), float)
+        return _numbers(self.estimator.predict(self._inputs(blocks)))
 
     def scores(self, blocks: dict[str, Any]) -> Array:
         """Return what a curve takes, (n,) or (n, n_classes), or else probabilities."""
         X = self._inputs(blocks)
         if not self.candidate.curve:
-            return np.asarray(self.estimator.predict_proba(X), float)
+            return _numbers(self.estimator.predict_proba(X))
         if hasattr(self.estimator, "decision_function"):
-            return np.asarray(self.estimator.decision_function(X), float)
-        p = np.clip(self.estimator.predict_proba(X), _LEAST, 1.0 - _LEAST)
-        logits = np.log(p / (1.0 - p))
+            return _numbers(self.estimator.decision_function(X))
+        p = np.clip(_numbers(self.estimator.predict_proba(X)), _LEAST, 1.0 - _LEAST)
+        logits: Array = np.log(p / (1.0 - p))
         return logits[:, 1] if p.shape[1] == 2 else logits
+
+
+def _numbers(answers: Any) -> Array:
+    return np.asarray(answers, dtype=np.float64)
 
 
 _LEAST = 1e-3  # forests of some hundred trees resolve no less
@@ -206,31 +212,35 @@ def classifiers(*, curves: bool) -> list[Candidate]:
     """Return the candidates of `MeasurementClassifier`, the simplest first."""
     news = ("log_errors", "missing")
     logistic = LogisticRegression(max_iter=1000)
+    # Of standardised features; "scale" would not see weights.
+    kernel = SVC(C=3.0, gamma="auto", tol=1e-6)
     trees = ExtraTreesClassifier(100, min_samples_leaf=2)
     boosting = HistGradientBoostingClassifier(
         max_iter=60, learning_rate=0.08, max_leaf_nodes=8, min_samples_leaf=10
     )
-    kernel, machine = UncertainKernelSVC(tol=1e-3), UncertainSVC()
+    expected = UncertainKernelSVC(C=3.0)
     smooth: dict[str, Any] = {"most_rows": 5000, "curve": True}
-    many: dict[str, Any] = {"least_rows": 100}
+    boosted: dict[str, Any] = {"least_rows": 100, "curve": True}
     forest: dict[str, Any] = {"least_rows": 100, "most_rows": 20_000, "curve": True}
+    odds: dict[str, Any] = {"least_rows": 50, "most_features": 20}  # from folds within folds
     several = [
         Candidate("values, logistic", ("values",), logistic),
-        Candidate("values, kernel", ("values",), SVC(), **smooth),
-        Candidate("values, boosting", ("values",), boosting, **many),
+        Candidate("values, kernel", ("values",), kernel, **smooth),
+        Candidate("values, boosting", ("values",), boosting, **boosted),
         Candidate("values, trees", ("values",), trees, **forest),
         Candidate("means, logistic", ("means",), logistic),
-        Candidate("means, kernel", ("means",), SVC(), **smooth),
-        Candidate("class populations", ("log_odds",), logistic),
+        Candidate("posteriors, linear", ("posteriors",), UncertainSVC(), curve=True),
+        Candidate("class populations", ("log_odds",), logistic, **odds),
+        Candidate("means, kernel", ("means",), kernel, **smooth),
+        Candidate("posteriors, kernel", ("posteriors",), expected, curve=True, most_rows=2000),
         Candidate("values and errors, logistic", ("values", *news), logistic),
         Candidate("means and errors, logistic", ("means", *news), logistic),
-        Candidate("means and errors, kernel", ("means", *news), SVC(), **smooth),
-        Candidate("class populations and errors", ("log_odds", *news), logistic),
-        Candidate("all, logistic", ("log_odds", "means", *news), logistic),
-        Candidate("all, trees", ("log_odds", "means", *news), trees, **forest),
-        Candidate("all, boosting", ("means", "sds", *news), boosting, **many),
-        Candidate("posteriors, linear", ("posteriors",), machine, **(smooth | {"most_rows": np.inf})),
-        Candidate("posteriors, kernel", ("posteriors",), kernel, **(smooth | {"most_rows": 2000})),
+        Candidate("class populations and errors", ("log_odds", *news), logistic, **odds),
+        Candidate("all, logistic", ("log_odds", "means", *news), logistic, **odds),
+        Candidate("means and errors, kernel", ("means", *news), kernel, **smooth),
+        Candidate("means and errors, boosting", ("means", "sds", *news), boosting, **boosted),
+        Candidate("all, boosting", ("log_odds", "means", *news), boosting, **(odds | boosted)),
+        Candidate("all, trees", ("log_odds", "means", *news), trees, **(odds | forest)),
     ]
     return [replace(each, curve=each.curve or curves) for each in several]
 

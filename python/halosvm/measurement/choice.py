@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -94,7 +93,9 @@ class MeasurementChoice(GaussianEstimator):
         if len(np.unique(rows)) < len(rows):
             raise ValueError("cv leaves out a row twice; each can be left out once")
         fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
-        answers = self._left_out(candidates, data, y, weights if given else None, groups, splits, seed)
+        answers = self._left_out(
+            candidates, data, y, weights if given else None, groups, splits, seed
+        )
         of_rows = y[rows], weights[rows]
         losses = [
             self._losses(each, answers[i], *of_rows, fold) for i, each in enumerate(candidates)
@@ -131,7 +132,9 @@ class MeasurementChoice(GaussianEstimator):
             built_in = [
                 each
                 for each in built_in
-                if each.least_rows <= n and len(data) <= each.most_rows
+                if each.least_rows <= n
+                and len(data) <= each.most_rows
+                and data.shape[1] <= each.most_features
                 and (each.ignores_errors or not exact)
             ]
         found = candidates_of(self.candidates, built_in, self._needs)
@@ -166,13 +169,21 @@ class MeasurementChoice(GaussianEstimator):
         begin = time.perf_counter()
         found = []
         run = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        for i, answers in enumerate(run(
-            delayed(_one_fold)(
-                self, candidates, data[train], y[train],
-                None if weights is None else weights[train], own, data[test], seed,
+        for i, answers in enumerate(
+            run(
+                delayed(_one_fold)(
+                    self,
+                    candidates,
+                    data[train],
+                    y[train],
+                    None if weights is None else weights[train],
+                    own,
+                    data[test],
+                    seed,
+                )
+                for train, test, own in tasks
             )
-            for train, test, own in tasks
-        )):
+        ):
             found.append(answers)
             seconds = time.perf_counter() - begin
             say(
@@ -204,13 +215,20 @@ class MeasurementChoice(GaussianEstimator):
                 self.fitted_[each.name] = each.fit(blocks, y, weights if given else None, seed)
                 self.fitted_[each.name].curves = curves[each.name]
                 seconds = time.perf_counter() - begin
-                say(f"{each.name} fitted to {len(data)} rows   {seconds:.1f} s", verbose=self.verbose)
+                say(
+                    f"{each.name} fitted to {len(data)} rows   {seconds:.1f} s",
+                    verbose=self.verbose,
+                )
         logs = self.features_.log_errors(data)[used]
         self._range = _fences(logs)
 
     def _new_features(self, seed: int) -> MeasurementFeatures:
         features = MeasurementFeatures() if self.features is None else clone(self.features)
-        return features if features.random_state is not None else features.set_params(random_state=seed)
+        return (
+            features
+            if features.random_state is not None
+            else features.set_params(random_state=seed)
+        )
 
     # ---- new rows --------------------------------------------------------------------------------
     def _combined(self, data: Gaussians, *, quiet: bool) -> Array:
@@ -220,8 +238,8 @@ class MeasurementChoice(GaussianEstimator):
         if outside.any() and not quiet:
             warn_user(
                 f"the errors of {outside.sum()} of {len(data)} rows lie outside of those of "
-                "training, which some candidates learnt from; these rows are answered by candidates "
-                "that do not use sizes of errors as features",
+                "training, which some candidates learnt from; these rows are answered by "
+                "candidates that do not use sizes of errors as features",
                 UserWarning,
             )
         names = list(self.chosen_) if not outside.all() else []
@@ -250,8 +268,7 @@ class MeasurementChoice(GaussianEstimator):
         """Tell which rows have an error outside of the range of training; see `_fences`."""
         logs = self.features_.log_errors(data)
         lower, upper = self._range
-        outside: NDArray[np.bool_] = ((logs < lower) | (logs > upper)).any(axis=1)
-        return outside
+        return np.asarray(((logs < lower) | (logs > upper)).any(axis=1))
 
     def _check_parameters(self) -> None:
         require_choice(self.combine, "combine", ("mean", "best"))

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class MeasurementClassifier(GaussianClassifier, MeasurementChoice):  # type: ignore[misc]
+class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
     """Probabilities of classes from measurements with errors, by the ways that validation chose.
 
     Whether errors help, and how, differs from table to table: posterior means of the true values
-    (`EmpiricalBayes`), a population for each class (`ClassPopulations`), errors as features, kernels
-    on posteriors, or values alone. The candidates are compared by the log loss of the same left-out
-    rows, and those chosen are fitted to all rows.
+    (`EmpiricalBayes`), a population for each class (`ClassPopulations`), errors as features,
+    kernels on posteriors, or values alone. The candidates are compared by the log loss of the same
+    left-out rows, and those chosen are fitted to all rows.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):  # type: ign
             curves = self._curves(candidate, answers[other], y[other], weights[other])
             probabilities[own] = _probabilities(answers[own], curves)
         p = probabilities[np.arange(len(y)), codes]
-        return -np.log(np.maximum(p, np.finfo(np.float64).eps))
+        return np.asarray(-np.log(np.maximum(p, np.finfo(np.float64).eps)))
 
     def _final(self, fitted: Fitted, blocks: dict[str, Any]) -> Array:
         return _probabilities(fitted.scores(blocks), fitted.curves)

@@ -33,11 +33,9 @@ class ComparisonTable(np.ndarray):
         head = f"{'candidate':{width}}  {'loss':>8} {'error':>7}  {'difference':>10} {'error':>7}"
         lines = [f"{head}  {'weight':>6}"]
         for name, loss, error, difference, of_it, weight in self.tolist():
-            share = f"{weight:6.2f}" if weight else ""
-            lines.append(
-                f"{name:{width}}  {loss:8.4f} {error:7.4f}  {difference:+10.4f} {of_it:7.4f}  {share}"
-                .rstrip()
-            )
+            own = f"{name:{width}}  {loss:8.4f} {error:7.4f}"
+            share = f"  {weight:6.2f}" if weight else ""
+            lines.append(f"{own}  {difference:+10.4f} {of_it:7.4f}{share}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from halosvm.checks.estimator import GaussianEstimator, read_example_weights
 from halosvm.checks.gaussians_out import GaussiansOut
 from halosvm.checks.parameters import require_count
-from halosvm.measurement.folds import without_warnings, splits_of
+from halosvm.measurement.folds import splits_of, without_warnings
 from halosvm.population.class_populations import ClassPopulations
 from halosvm.population.empirical_bayes import EmpiricalBayes
 
@@ -40,7 +40,7 @@ FEATURES = (*_ENDINGS, "log_odds")
 _OF_POPULATION = {"means", "sds", "posteriors"}
 
 
-class MeasurementFeatures(GaussiansOut, GaussianEstimator):  # type: ignore[misc]
+class MeasurementFeatures(GaussiansOut, GaussianEstimator):
     """Plain columns from measurements with errors, for any estimator of scikit-learn.
 
     Parameters
@@ -162,7 +162,7 @@ class MeasurementFeatures(GaussiansOut, GaussianEstimator):  # type: ignore[misc
         self._fit_blocks(X, y, X_std, X_cov, sample_weight, groups, left_out=False)
         return self
 
-    def fit_transform(
+    def fit_transform(  # type: ignore[override]  # named what others take as fit_params
         self,
         X: Gaussians | ArrayLike,
         y: Any = None,

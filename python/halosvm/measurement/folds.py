@@ -12,7 +12,13 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+)
 
 from halosvm.checks.parameters import require_count
 
@@ -32,30 +38,30 @@ def splits_of(
     `values` tells that y holds values and no labels.
     """
     rows = np.zeros(len(y))
+    # Codes, for scikit-learn does not know labels of all types.
+    labels, codes = (None, y) if values else np.unique(y, return_inverse=True)
     if not isinstance(cv, Integral):
-        return list(check_cv(cv, y, classifier=not values).split(rows, y, groups))
+        return list(check_cv(cv, codes, classifier=not values).split(rows, codes, groups))
     require_count(cv, "cv")
     if cv < 2:
-        raise ValueError(f"cv is {cv}; 2 folds are needed at least")
-    seed = random_state.randint(2**31 - 1)
-    if values:
-        n = len(y) if groups is None else len(np.unique(groups))
+        raise ValueError(f"cv is {cv}; at least 2 folds are needed")
+    if labels is None:
+        most, what = len(y) if groups is None else len(np.unique(groups)), "X has"
         kind = KFold if groups is None else GroupKFold
-        return list(kind(min(cv, max(n, 2)), shuffle=True, random_state=seed).split(rows, y, groups))
-    labels, codes = np.unique(y, return_inverse=True)
-    counts = np.bincount(codes)
-    if groups is not None:
-        pairs = np.unique(np.column_stack([codes, np.unique(groups, return_inverse=True)[1]]), axis=0)
-        counts = np.bincount(pairs[:, 0])
-    if counts.min() < 2:
-        label, what = labels[counts.argmin() :][:1].tolist()[0], "group" if groups is not None else "row"
-        raise ValueError(
-            f"class {label!r} has one {what} of training, and each class needs one in each of 2 "
-            "folds at least; give it more, or leave it out"
-        )
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    folds = kind(int(min(cv, counts.min())), shuffle=True, random_state=seed)
-    return list(folds.split(rows, y, groups))
+    else:
+        counts = np.bincount(codes)
+        if groups is not None:
+            number = np.unique(groups, return_inverse=True)[1]
+            counts = np.bincount(np.unique(np.column_stack([codes, number]), axis=0)[:, 0])
+        most = int(counts.min())
+        what = f"class {labels[counts.argmin() :][:1].tolist()[0]!r} has"
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    if most < 2:
+        unit = "sample" if groups is None else "group"
+        raise ValueError(f"{what} {most} {unit}; each of 2 folds at least needs one")
+    seed = random_state.randint(2**31 - 1)
+    folds = kind(min(int(cv), most), shuffle=True, random_state=seed)
+    return list(folds.split(rows, codes, groups))
 
 
 @contextmanager

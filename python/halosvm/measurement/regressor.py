@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class MeasurementRegressor(GaussianRegressor, MeasurementChoice):  # type: ignore[misc]
+class MeasurementRegressor(GaussianRegressor, MeasurementChoice):
     """Values from measurements with errors, by the ways that validation chose.
 
     Values alone, or posterior means of the true values (`EmpiricalBayes`), with a line or with
@@ -171,7 +171,7 @@ class MeasurementRegressor(GaussianRegressor, MeasurementChoice):  # type: ignor
         if not total.any():
             return np.ones(len(y))
         precision = 1.0 / np.maximum(total, 1e-12 * total.max())
-        return precision / np.average(precision, weights=weights)
+        return np.asarray(precision / np.average(precision, weights=weights))
 
     def predict(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Array:
         """Return predicted values.

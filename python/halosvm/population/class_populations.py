@@ -80,12 +80,14 @@ class ClassPopulations(GaussianClassifier, GaussianEstimator):
         check_is_fitted(self)
         data = self._read_with_errors(X, X_std, X_cov)
         densities = [each.score_samples(data) for each in self.populations_]
-        return np.column_stack(densities) + np.log(self.priors_)
+        joint: Array = np.column_stack(densities) + np.log(self.priors_)
+        return joint
 
     def log_odds(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Array:
         """Return log odds against the first class, (n, n_classes - 1)."""
         joint = self._log_joint(X, X_std, X_cov)
-        return joint[:, 1:] - joint[:, :1]
+        odds: Array = joint[:, 1:] - joint[:, :1]
+        return odds
 
     def decision_function(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Array:
         """Return log odds of two classes, log joint densities of more."""
