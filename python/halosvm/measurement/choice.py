@@ -93,6 +93,9 @@ class MeasurementChoice(GaussianEstimator):
         if len(np.unique(rows)) < len(rows):
             raise ValueError("cv leaves out a row twice; each can be left out once")
         fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+        self._settings = self._feature_settings(
+            candidates, data[rows], y[rows], weights[rows], seed
+        )
         answers = self._left_out(
             candidates, data, y, weights if given else None, groups, splits, seed
         )
@@ -203,7 +206,7 @@ class MeasurementChoice(GaussianEstimator):
         seed: int,
         given: bool,
     ) -> None:
-        self.features_ = self._new_features(seed)
+        self.features_ = clone(self._settings)
         needed = {name for each in candidates for name in each.features}
         used = weights > 0
         with _threads(len(data)):
@@ -222,13 +225,19 @@ class MeasurementChoice(GaussianEstimator):
         logs = self.features_.log_errors(data)[used]
         self._range = _fences(logs)
 
-    def _new_features(self, seed: int) -> MeasurementFeatures:
-        features = MeasurementFeatures() if self.features is None else clone(self.features)
-        return (
-            features
-            if features.random_state is not None
-            else features.set_params(random_state=seed)
-        )
+    def _feature_settings(
+        self,
+        candidates: list[Candidate],  # noqa: ARG002
+        data: Gaussians,  # noqa: ARG002
+        y: Any,  # noqa: ARG002
+        weights: Array,  # noqa: ARG002
+        seed: int,
+    ) -> MeasurementFeatures:
+        """Return the features of all fits, unfitted; they choose nothing in each fold anew."""
+        settings = MeasurementFeatures() if self.features is None else clone(self.features)
+        if settings.random_state is None:
+            settings.random_state = seed
+        return settings
 
     # ---- new rows --------------------------------------------------------------------------------
     def _combined(self, data: Gaussians, *, quiet: bool) -> Array:
@@ -298,7 +307,7 @@ def _one_fold(
     """Return the answers of all candidates to the rows that are left out; features are shared."""
     needed = {name for each in candidates for name in each.features}
     with without_warnings(), _threads(len(train)):
-        features = choice._new_features(seed)  # noqa: SLF001
+        features = clone(choice._settings)  # noqa: SLF001
         each_row = np.ones(len(train)) if weights is None else weights
         blocks = features.learn(train, y, each_row, groups, needed)
         of_test = features.blocks(test, needed)

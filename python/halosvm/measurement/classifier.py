@@ -17,6 +17,8 @@ from halosvm.checks.parameters import require_choice
 from halosvm.checks.targets import exact_labels
 from halosvm.measurement.candidates import Candidate, classifiers
 from halosvm.measurement.choice import MeasurementChoice
+from halosvm.measurement.folds import without_warnings
+from halosvm.population.class_populations import ClassPopulations
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from halosvm.measurement.features import MeasurementFeatures
 
     Array = NDArray[np.float64]
+
+
+_MANY_ROWS = 1000  # from which classes may have several components
 
 
 class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
@@ -59,7 +64,9 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         Scores become probabilities by a logistic curve through left-out scores: where a candidate
         has no trustworthy probabilities of its own, or for all.
     features : MeasurementFeatures, optional
-        Settings of the populations; which columns are used, the candidates say.
+        Settings of the populations; which columns are used, the candidates say. By default what
+        `ClassPopulations` chooses by itself, it chooses once, on all rows that are compared, and
+        below 1,000 of them with one component a class.
     max_rows : int, default=4000
         Candidates are compared on at most so many rows, drawn at random, and those chosen are
         fitted to all.
@@ -102,7 +109,9 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
 
     Notes
     -----
-    The losses of the table chose; for an honest estimate of what was chosen, cross-validate this
+    "auto" leaves candidates out that do not suit the size of the table: trees and boosting below
+    100 rows, populations of classes above 20 features, kernels above some thousand rows; and, where
+    there are no errors and no missing values, all that would count them. The losses of the table chose; for an honest estimate of what was chosen, cross-validate this
     classifier. `save_model` cannot hold it; `joblib.dump` can.
 
     Examples
@@ -252,6 +261,20 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
     # ---- what the choice asks for ----------------------------------------------------------------
     def _built_in(self) -> list[Candidate]:
         return classifiers(curves=self.calibrate is True)
+
+    def _feature_settings(
+        self, candidates: list[Candidate], data: Gaussians, y: Any, weights: Array, seed: int
+    ) -> MeasurementFeatures:
+        settings = super()._feature_settings(candidates, data, y, weights, seed)
+        if settings.class_populations is None and any("log_odds" in c.features for c in candidates):
+            few = len(data) < _MANY_ROWS
+            populations = ClassPopulations(1 if few else "auto", random_state=seed)
+            with without_warnings():
+                populations.fit(data, y, sample_weight=weights)
+            settings.class_populations = ClassPopulations(
+                populations.n_components_, tied=populations.tied_, random_state=seed
+            )
+        return settings
 
     def _allowed(self, candidate: Candidate) -> bool:
         return self.errors_as_news is not False or not candidate.uses_news
