@@ -213,15 +213,15 @@ def classifiers(*, curves: bool) -> list[Candidate]:
     news = ("log_errors", "missing")
     logistic = LogisticRegression(max_iter=1000)
     # Of standardised features; "scale" would not see weights.
-    kernel = SVC(C=3.0, gamma="auto", tol=1e-6)
+    kernel = SVC(gamma="auto", tol=1e-6)
     trees = ExtraTreesClassifier(100, min_samples_leaf=2)
     boosting = HistGradientBoostingClassifier(
         max_iter=60, learning_rate=0.08, max_leaf_nodes=8, min_samples_leaf=10
     )
-    expected = UncertainKernelSVC(C=3.0)
+    expected = UncertainKernelSVC()
     smooth: dict[str, Any] = {"most_rows": 5000, "curve": True}
-    boosted: dict[str, Any] = {"least_rows": 100, "curve": True}
-    forest: dict[str, Any] = {"least_rows": 100, "most_rows": 20_000, "curve": True}
+    boosted: dict[str, Any] = {"least_rows": 60, "curve": True}
+    forest: dict[str, Any] = {"least_rows": 60, "most_rows": 20_000, "curve": True}
     odds: dict[str, Any] = {"least_rows": 50, "most_features": 20}  # from folds within folds
     several = [
         Candidate("values, logistic", ("values",), logistic),
@@ -252,12 +252,12 @@ def regressors() -> list[Candidate]:
     boosting = HistGradientBoostingRegressor(
         max_iter=60, learning_rate=0.08, max_leaf_nodes=8, min_samples_leaf=10
     )
-    forest: dict[str, Any] = {"least_rows": 100, "most_rows": 20_000}
+    forest: dict[str, Any] = {"least_rows": 60, "most_rows": 20_000}
     return [
         Candidate("values, ridge", ("values",), ridge),
         Candidate("values, trees", ("values",), trees, **forest),
-        Candidate("values, boosting", ("values",), boosting, least_rows=100),
+        Candidate("values, boosting", ("values",), boosting, least_rows=60),
         Candidate("means, ridge", ("means",), ridge),
         Candidate("means, trees", ("means",), trees, **forest),
-        Candidate("means, boosting", ("means",), boosting, least_rows=100),
+        Candidate("means, boosting", ("means",), boosting, least_rows=60),
     ]

@@ -325,13 +325,13 @@ def _threads(n_rows: int) -> Any:
 def _fences(logs: Array) -> tuple[Array, Array]:
     """Return the range of the logarithms of errors of each feature, (n_features,) each.
 
-    From the quantile of 1 % to that of 99 %, and a quarter of their distance beyond each.
+    From the quantile of 1 % to that of 99 %, and half of their distance beyond each.
     """
     lower, upper = np.full(logs.shape[1], -np.inf), np.full(logs.shape[1], np.inf)
     for j in range(logs.shape[1]):
         there = logs[~np.isnan(logs[:, j]), j]
         if there.size:
             low, high = np.quantile(there, [0.01, 0.99])
-            beyond = 0.25 * (high - low) + 1e-6
+            beyond = 0.5 * (high - low) + 1e-6
             lower[j], upper[j] = low - beyond, high + beyond
     return lower, upper

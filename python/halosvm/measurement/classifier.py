@@ -59,7 +59,7 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         and mislead where new rows come from another survey. "auto": they may, but rows with an
         error outside the range of training are answered by the best candidates without them, with
         a warning. The range goes from the 1 % quantile of the logarithms of the errors of a feature
-        to the 99 % quantile, and a quarter of their distance beyond.
+        to the 99 % quantile, and half of their distance beyond.
     calibrate : {"auto", True}, default="auto"
         Scores become probabilities by a logistic curve through left-out scores: where a candidate
         has no trustworthy probabilities of its own, or for all.
@@ -110,8 +110,10 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
     Notes
     -----
     "auto" leaves candidates out that do not suit the size of the table: trees and boosting below
-    100 rows, populations of classes above 20 features, kernels above some thousand rows; and, where
-    there are no errors and no missing values, all that would count them. The losses of the table chose; for an honest estimate of what was chosen, cross-validate this
+    60 rows, populations of classes above 20 features, kernels above some thousand rows; and, where
+    there are no errors and no missing values, all that would count them.
+
+    The losses of the table chose; for an honest estimate of what was chosen, cross-validate this
     classifier. `save_model` cannot hold it; `joblib.dump` can.
 
     Examples
