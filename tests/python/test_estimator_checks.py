@@ -12,6 +12,9 @@ import halosvm
 from halosvm import (
     EmpiricalBayes,
     IsotropicKernelSVC,
+    MeasurementClassifier,
+    MeasurementFeatures,
+    MeasurementRegressor,
     PlattScaling,
     Propagate,
     SafeSVC,
@@ -28,6 +31,9 @@ from halosvm import (
 ESTIMATORS = [
     EmpiricalBayes(),
     IsotropicKernelSVC(),
+    MeasurementClassifier(),
+    MeasurementFeatures(),
+    MeasurementRegressor(),
     Propagate(StandardScaler()),
     SafeSVC(),
     TotalSVC(),

@@ -36,7 +36,7 @@ def test_table_is_that_of_a_loop_by_hand():
 
 def test_posterior_means_are_chosen_where_errors_are_noise():
     X, errors, y = noisy()
-    model = MeasurementRegressor(combine="best", random_state=0).fit(X, y, X_std=errors)
+    model = MeasurementRegressor(LINES, combine="best", random_state=0).fit(X, y, X_std=errors)
     assert model.chosen_[0].startswith("means")
     X_new, errors_new, y_new = noisy(2000, seed=1)
     line = make_pipeline(StandardScaler(), RidgeCV()).fit(X, y)
