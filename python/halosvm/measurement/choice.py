@@ -128,20 +128,21 @@ class MeasurementChoice(GaussianEstimator):
         self._refit([candidates[i] for i in kept], curves, data, y, weights, groups, seed, given)
 
     def _candidates(self, data: Gaussians, splits: list[Split]) -> list[Candidate]:
-        built_in = [each for each in self._built_in() if self._allowed(each)]
+        built_in = self._built_in()
         if isinstance(self.candidates, str):
             n = min(len(train) for train, _ in splits)
             exact = not have_errors(data) and not np.isnan(data.mean).any()
             built_in = [
                 each
                 for each in built_in
-                if each.least_rows <= n
+                if self._allowed(each)
+                and each.least_rows <= n
                 and len(data) <= each.most_rows
                 and data.shape[1] <= each.most_features
                 and (each.ignores_errors or not exact)
             ]
         found = candidates_of(self.candidates, built_in, self._needs)
-        if not found or not all(self._allowed(each) for each in found):
+        if not all(self._allowed(each) for each in found):
             raise ValueError("candidates use sizes of errors, and errors_as_news is False")
         return found
 
