@@ -225,6 +225,8 @@ class MeasurementChoice(GaussianEstimator):
                 )
         logs = self.features_.log_errors(data)[used]
         self._range = _fences(logs)
+        exact = (data.covariances.variances()[used] == 0) & ~np.isnan(logs)
+        self._some_exact = exact.any(axis=0)
 
     def _feature_settings(
         self,
@@ -241,11 +243,13 @@ class MeasurementChoice(GaussianEstimator):
         return settings
 
     # ---- new rows --------------------------------------------------------------------------------
-    def _combined(self, data: Gaussians, *, quiet: bool) -> Array:
+    def _combined(self, X: Any, X_std: Any, X_cov: Any) -> Array:
         """Return the mean answer; without news of errors for rows with errors out of range."""
+        data = self._read_with_errors(X, X_std, X_cov)
+        given = isinstance(X, self._example_types) or X_std is not None or X_cov is not None
         news = self._fallback != self.chosen_ and self._watches()
         outside = self._outside(data) if news else np.zeros(len(data), dtype=bool)
-        if outside.any() and not quiet:
+        if outside.any() and given:  # else there is a warning already
             warn_user(
                 f"the errors of {outside.sum()} of {len(data)} rows lie outside of those of "
                 "training, which some candidates learnt from; these rows are answered by "
@@ -275,10 +279,11 @@ class MeasurementChoice(GaussianEstimator):
         """Return the answers of a fitted candidate, after its curve."""
 
     def _outside(self, data: Gaussians) -> NDArray[np.bool_]:
-        """Tell which rows have an error outside of the range of training; see `_fences`."""
+        """Tell which rows have an error unlike those of training; see `_fences`."""
         logs = self.features_.log_errors(data)
         lower, upper = self._range
-        return np.asarray(((logs < lower) | (logs > upper)).any(axis=1))
+        exact = (data.covariances.variances() == 0) & ~np.isnan(logs) & ~self._some_exact
+        return np.asarray((exact | (logs < lower) | (logs > upper)).any(axis=1))
 
     def _check_parameters(self) -> None:
         require_choice(self.combine, "combine", ("mean", "best"))

@@ -59,7 +59,8 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         and mislead where new rows come from another survey. "auto": they may, but rows with an
         error outside the range of training are answered by the best candidates without them, with
         a warning. The range goes from the 1 % quantile of the logarithms of the errors of a feature
-        to the 99 % quantile, and half of their distance beyond.
+        to the 99 % quantile, and half of their distance beyond; 0 is outside where no row of
+        training has it.
     calibrate : {"auto", True}, default="auto"
         Scores become probabilities by a logistic curve through left-out scores: where a candidate
         has no trustworthy probabilities of its own, or for all.
@@ -222,8 +223,7 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
             If errors are outside of the range of training, and sizes of errors were features.
         """
         check_is_fitted(self)
-        data = self._read_with_errors(X, X_std, X_cov)
-        return self._combined(data, quiet=not self._explicit(X, X_std, X_cov))
+        return self._combined(X, X_std, X_cov)
 
     def predict_log_proba(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Array:
         """Return the logarithm of the probability of each class.
@@ -256,9 +256,6 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         codes = self.predict_proba(X, X_std=X_std, X_cov=X_cov).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
-
-    def _explicit(self, X: Any, X_std: Any, X_cov: Any) -> bool:
-        return isinstance(X, self._example_types) or X_std is not None or X_cov is not None
 
     # ---- what the choice asks for ----------------------------------------------------------------
     def _built_in(self) -> list[Candidate]:

@@ -191,7 +191,7 @@ class MeasurementRegressor(GaussianRegressor, MeasurementChoice):
             If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
-        return self._combined(self._read_with_errors(X, X_std, X_cov), quiet=False)
+        return self._combined(X, X_std, X_cov)
 
     # ---- what the choice asks for ----------------------------------------------------------------
     def _built_in(self) -> list[Candidate]:

@@ -124,6 +124,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, PopulationModel):  # ty
 
     See Also
     --------
+    MeasurementFeatures : Posterior means beside log errors and log odds, as plain columns.
     halosvm.reference.deconvolution_step : One step in NumPy.
 
     Notes
