@@ -50,8 +50,8 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         measurements with their errors; others posterior means. A pipeline that begins with
         `MeasurementFeatures` says by itself what it uses.
     combine : {"mean", "best"}, default="mean"
-        "mean": the mean of the probabilities of the three best. "best": the simplest that is
-        within a standard error of the best, by their paired difference.
+        Of those within a standard error of the best, by their paired difference, "mean" takes the
+        mean of the probabilities of the three best, or fewer; "best" takes the simplest.
     cv : int, splitter or iterable, default=5
         Which rows are left out; a number makes stratified folds, by `groups` if there are any.
     errors_as_news : {"auto", True, False}, default="auto"

@@ -111,16 +111,15 @@ def table_of(
 
 
 def chosen_of(among: list[int], left_out: LeftOut, combine: str) -> list[int]:
-    """Return the candidates to combine: the three best, or the simplest that is not worse."""
+    """Return the candidates to combine: the three best, or the simplest.
+
+    Only of those within a standard error of the best: where one is right, others add noise.
+    """
     means = left_out.mean()
     order = sorted(among, key=lambda i: (means[i], i))
-    if combine == "mean":
-        return order[:_COMBINED]
-    for i in sorted(among):
-        more, error = left_out.difference(i, order[0])
-        if more <= error:
-            return [i]
-    return order[:1]
+    apart = {i: left_out.difference(i, order[0]) for i in order}
+    near = [i for i, (more, error) in apart.items() if more <= error]
+    return near[:_COMBINED] if combine == "mean" else [min(near)]
 
 
 def eligible_of(candidates: list[Candidate], left_out: LeftOut) -> tuple[list[int], str]:

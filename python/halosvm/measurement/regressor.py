@@ -41,8 +41,8 @@ class MeasurementRegressor(GaussianRegressor, MeasurementChoice):
     candidates : "auto" or list, default="auto"
         As of `MeasurementClassifier`.
     combine : {"mean", "best"}, default="mean"
-        "mean": the mean of the three best. "best": the simplest that is within a standard error of
-        the best, by their paired difference.
+        Of those within a standard error of the best, by their paired difference, "mean" takes the
+        mean of the three best, or fewer; "best" takes the simplest.
     cv : int, splitter or iterable, default=5
         Which rows are left out.
     features : MeasurementFeatures, optional
