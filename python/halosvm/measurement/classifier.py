@@ -92,8 +92,8 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
     weights_ : ndarray
         Their weights.
     advice_ : str
-        Whether errors help, in a sentence. Where nothing beats ignoring them by a standard error,
-        they are ignored.
+        Whether errors help, in a sentence. Where nothing beats ignoring them by half a standard
+        error, they are ignored.
     classes_ : ndarray of shape (n_classes,)
     fitted_ : dict
         What was fitted to all rows, by name.
