@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from halosvm.checks.estimator import GaussianEstimator, have_errors, read_example_weights
+from halosvm.checks.estimator import GaussianEstimator, have_errors
 from halosvm.checks.parameters import require_choice, require_count
 from halosvm.core.progress import say
 from halosvm.core.user_warning import warn_user
@@ -104,7 +104,7 @@ class MeasurementChoice(GaussianEstimator):
             self._losses(each, answers[i], *of_rows, fold) for i, each in enumerate(candidates)
         ]
         overlap = sum(len(test) / len(train) for train, test in splits)
-        own = None if groups is None else np.asarray(groups)[rows]
+        own = None if groups is None else groups[rows]
         left_out = LeftOut(np.array(losses), weights[rows], own, overlap)
         eligible, self.advice_ = eligible_of(candidates, left_out)
         chosen = chosen_of(eligible, left_out, self.combine)
@@ -166,10 +166,7 @@ class MeasurementChoice(GaussianEstimator):
         seed: int,
     ) -> list[Array]:
         """Return the answers of each candidate to all left-out rows, fold after fold."""
-        tasks = [
-            (train, test, None if groups is None else np.asarray(groups)[train])
-            for train, test in splits
-        ]
+        tasks = [(train, test, None if groups is None else groups[train]) for train, test in splits]
         begin = time.perf_counter()
         found = []
         run = Parallel(n_jobs=self.n_jobs, return_as="generator")
@@ -290,9 +287,6 @@ class MeasurementChoice(GaussianEstimator):
         require_count(self.max_rows, "max_rows")
         if self.features is not None and not isinstance(self.features, MeasurementFeatures):
             raise TypeError(f"features must be MeasurementFeatures or None, got {self.features!r}")
-
-    def _weights_of(self, data: Any, sample_weight: Any) -> Array:
-        return read_example_weights(data, sample_weight, len(data))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

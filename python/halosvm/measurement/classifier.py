@@ -12,12 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.calibration.platt import PlattScaling
-from halosvm.checks.estimator import ERRORS, GaussianClassifier
+from halosvm.checks.estimator import ERRORS, GaussianClassifier, read_example_weights
 from halosvm.checks.parameters import require_choice
 from halosvm.checks.targets import exact_labels
 from halosvm.measurement.candidates import Candidate, classifiers
 from halosvm.measurement.choice import MeasurementChoice
-from halosvm.measurement.folds import without_warnings
+from halosvm.measurement.folds import read_groups, without_warnings
 from halosvm.population.class_populations import ClassPopulations
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         below 1,000 of them with one component a class.
     max_rows : int, default=4000
         Candidates are compared on at most so many rows, drawn at random, and those chosen are
-        fitted to all.
+        fitted to all; their curves come from the comparison.
     n_jobs : int or None, default=None
         Number of folds that are fitted at the same time.
     random_state : int, RandomState instance or None, default=None
@@ -199,7 +199,8 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
             self.classes_ = np.unique(y)
             if len(self.classes_) < 2:
                 raise ValueError(f"y has one class, {self.classes_.tolist()[0]!r}; two are needed")
-            weights = self._weights_of(data, sample_weight)
+            weights = read_example_weights(data, sample_weight, len(data))
+            groups = read_groups(X, groups, len(data))
             self._choose(data, y, weights, groups, given=sample_weight is not None)
         return self
 

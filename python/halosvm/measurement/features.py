@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from halosvm.checks.estimator import GaussianEstimator, read_example_weights
 from halosvm.checks.gaussians_out import GaussiansOut
 from halosvm.checks.parameters import require_count
-from halosvm.measurement.folds import splits_of, without_warnings
+from halosvm.measurement.folds import read_groups, splits_of, without_warnings
 from halosvm.population.class_populations import ClassPopulations
 from halosvm.population.empirical_bayes import EmpiricalBayes
 
@@ -196,6 +196,7 @@ class MeasurementFeatures(GaussiansOut, GaussianEstimator):
             else:
                 data, _ = self._read_first(X, X_std, X_cov)
             weights = read_example_weights(X, weight, len(data))
+            groups = read_groups(X, groups, len(data))
             return self.learn(data, y, weights, groups, self.features, left_out=left_out)
 
     def transform(
@@ -284,7 +285,7 @@ class MeasurementFeatures(GaussiansOut, GaussianEstimator):
         blocks = self.blocks(data, needed)
         if left_out:
             chosen = clone(populations).set_params(**_chosen(populations))
-            own = None if groups is None else np.asarray(groups)[used]
+            own = None if groups is None else groups[used]
             for train, test in splits_of(self.cv, y[used], own, rng):
                 train, test = used[train], used[test]
                 with without_warnings():

@@ -13,9 +13,10 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks import reading
-from halosvm.checks.estimator import GaussianRegressor, require_index_of
+from halosvm.checks.estimator import GaussianRegressor, read_example_weights, require_index_of
 from halosvm.measurement.candidates import regressors
 from halosvm.measurement.choice import MeasurementChoice
+from halosvm.measurement.folds import read_groups
 from halosvm.population.measurements import paule_mandel
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class MeasurementRegressor(GaussianRegressor, MeasurementChoice):
             self.__dict__.pop("target_variance_", None)
             data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
             y = np.asarray(y, dtype=np.float64)
-            weights = self._weights_of(data, sample_weight)
+            weights = read_example_weights(data, sample_weight, len(data))
             if y_std is not None:
                 require_index_of(X, "y_std", y_std)
                 error = reading.as_float_array(y_std, "y_std", len(y)).astype(np.float64)
@@ -153,6 +154,7 @@ class MeasurementRegressor(GaussianRegressor, MeasurementChoice):
                 reading.refuse_where(wrong, "y_std", "it must be >= 0 and finite", error)
                 weights = weights * self._precision(data, y, weights, error)
             given = sample_weight is not None or y_std is not None
+            groups = read_groups(X, groups, len(data))
             self._choose(data, y, weights, groups, given=given)
         return self
 

@@ -286,6 +286,23 @@ def test_classes_may_have_names_and_rows_groups():
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1.0)
 
 
+def test_each_row_has_one_group():
+    X, errors, y = noisy(30)
+    with pytest.raises(ValueError, match=r"groups has shape \(5,\), expected \(30,\)"):
+        MeasurementClassifier(LINES).fit(X, y, X_std=errors, groups=np.arange(5))
+
+
+def test_groups_are_left_out_together_and_count_as_one():
+    X, errors, y = noisy(120)
+    groups = np.repeat(np.arange(30), 4)  # four copies of a row, which no fold may share
+    row = groups * 4
+    folds = [(np.flatnonzero(groups % 3 != k), np.flatnonzero(groups % 3 == k)) for k in range(3)]
+    model = MeasurementClassifier(LINES[:1], cv=folds)
+    table = model.fit(X[row], y[np.arange(120) // 4], X_std=errors[row], groups=groups).table_
+    losses = by_hand(values_alone, X[row], errors[row], y[np.arange(120) // 4], folds)
+    assert table["error"][0] == pytest.approx(losses[::4].std(ddof=1) / np.sqrt(30), rel=1e-6)
+
+
 def test_classes_of_one_row_are_refused():
     X, errors, y = noisy(30)
     y[0] = 2
