@@ -11,6 +11,8 @@ Advice     `doctor`: what the errors of a table are worth, and whether they are 
 Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
            `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
+Choice     `MeasurementClassifier`, `MeasurementRegressor`: which of these ways serves measurements;
+           `MeasurementFeatures`: measurements as plain columns
 After      `UncertainCalibratedClassifier`, `PlattScaling`: probabilities
            `save_model`, `load_model`; `ErrorsLeftOutWarning`: of test examples without errors
 Pictures   `UncertainDecisionBoundaryDisplay`, `ObjectivePlot`, `SupportPlot`, `ReliabilityDisplay`
@@ -66,7 +68,10 @@ if TYPE_CHECKING:
     from halosvm.maps.nystroem import UncertainNystroem as UncertainNystroem
     from halosvm.maps.propagate import Propagate as Propagate
     from halosvm.maps.standard_scaler import UncertainStandardScaler as UncertainStandardScaler
+    from halosvm.measurement.classifier import MeasurementClassifier as MeasurementClassifier
     from halosvm.measurement.doctor import doctor as doctor
+    from halosvm.measurement.features import MeasurementFeatures as MeasurementFeatures
+    from halosvm.measurement.regressor import MeasurementRegressor as MeasurementRegressor
     from halosvm.population.class_populations import ClassPopulations as ClassPopulations
     from halosvm.population.empirical_bayes import EmpiricalBayes as EmpiricalBayes
 
@@ -81,6 +86,9 @@ _PLACES = {
     "GaussianMixtures": "gaussians.mixtures",
     "Gaussians": "gaussians.gaussians",
     "IsotropicKernelSVC": "kernel.isotropic_kernel_svc",
+    "MeasurementClassifier": "measurement.classifier",
+    "MeasurementFeatures": "measurement.features",
+    "MeasurementRegressor": "measurement.regressor",
     "ObjectivePlot": "display.objective_plot",
     "PlattScaling": "calibration.platt",
     "Propagate": "maps.propagate",

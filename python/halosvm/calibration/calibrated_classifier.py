@@ -141,7 +141,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
             weights = read_example_weights(data, sample_weight, len(data))
             estimator = UncertainSVC() if self.estimator is None else self.estimator
             weighted = {} if sample_weight is None else {"sample_weight": weights}
-            if weighted and not _takes_weights(estimator):
+            if weighted and not takes_weights(estimator):
                 raise TypeError(f"{type(estimator).__name__} takes no sample_weight")
             y = np.asarray(y)
             self.estimator_ = estimator
@@ -149,7 +149,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
                 _require_same_classes(estimator, self.classes_)
             else:
                 self.estimator_ = clone(estimator).fit(
-                    plain(data), y, **_routed(estimator, weighted)
+                    plain(data), y, **weights_for(estimator, weighted)
                 )
             decision, spread = self._left_out(estimator, data, y, codes, weighted)
             self._fit_curves(decision, spread, codes, weights)
@@ -183,7 +183,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
                 raise ValueError("cv leaves out all examples of a class; use a stratified splitter")
             rest = {name: each[train] for name, each in weighted.items()}
             model = clone(estimator)
-            model.fit(plain(data[train]), y[train], **_routed(estimator, rest))
+            model.fit(plain(data[train]), y[train], **weights_for(estimator, rest))
             values, spreads = self._scores(model, data[test])
             if decision is None or spread is None:
                 decision = np.full((len(y), *values.shape[1:]), np.nan)
@@ -289,7 +289,7 @@ def _require_same_classes(estimator: Any, classes: NDArray[Any]) -> None:
         )
 
 
-def _routed(estimator: Any, weighted: dict[str, Array]) -> dict[str, Array]:
+def weights_for(estimator: Any, weighted: dict[str, Array]) -> dict[str, Array]:
     """Return the weights under the name that a pipeline has for those of its last step.
 
     Under scikit-learn's routing its steps ask for them by themselves.
@@ -299,6 +299,7 @@ def _routed(estimator: Any, weighted: dict[str, Array]) -> dict[str, Array]:
     return {f"{estimator.steps[-1][0]}__{name}": each for name, each in weighted.items()}
 
 
-def _takes_weights(estimator: Any) -> bool:
+def takes_weights(estimator: Any) -> bool:
+    """Tell whether the fit of an estimator, or of the last step of a pipeline, takes weights."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     return isinstance(last, FrozenEstimator) or has_fit_parameter(last, "sample_weight")

@@ -57,3 +57,9 @@ def recorded() -> Iterator[list[Report]]:
 def _print_line(iteration: int, objective: float, suboptimality: float) -> None:
     known = "" if np.isinf(suboptimality) else f"   certified suboptimality {suboptimality:.1e}"
     print(f"iteration {iteration:>7}   objective {objective:.8e}{known}", flush=True)
+
+
+def say(text: str, *, verbose: int) -> None:
+    """Print a line of progress where `verbose` asks for it."""
+    if verbose:
+        print(text, flush=True)

@@ -139,6 +139,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
 
     See Also
     --------
+    MeasurementFeatures : Posterior means beside log errors and log odds, as plain columns.
     halosvm.reference.deconvolution_step : One step in NumPy.
 
     Notes
