@@ -369,7 +369,7 @@ def report(table: str, found: dict[str, list[Score]]) -> str:
     for name, scores in found.items():
         loss = column(scores, "loss")
         if np.isnan(loss).any():
-            rows.append([name, "values are missing", "", "", "", "", ""])
+            rows.append([name, "missing values", *[""] * 6])
             continue
         rows.append(
             [

@@ -105,8 +105,13 @@ class Fit {
       report(value);
       if (result_.predicted_gain < tolerance()) return ended(PopulationStatus::converged);
       if (exhausted()) return ended(PopulationStatus::max_iterations);
-      if (settings_.accelerate && quasi_newton_.size() >= known_curvatures) {
-        if (search(point, way, slope.rise.dot(way), value)) continue;
+      const Pace before{result_.iterations, value};
+      if (settings_.accelerate && quasi_newton_.size() >= known_curvatures && is_turn_of_model()) {
+        if (search(point, way, slope.rise.dot(way), value)) {
+          gain_of_model_ = before.gain(result_.iterations, value);
+          continue;
+        }
+        gain_of_model_ = 0.0;
         quasi_newton_.forget();
         if (exhausted()) return ended(PopulationStatus::max_iterations);
       }
@@ -114,6 +119,7 @@ class Fit {
         if (!std::isfinite(value) || there_.failure.any()) there_.failure.raise();
         return ended(PopulationStatus::rounding);
       }
+      gain_of_plain_ = before.gain(result_.iterations, value);
     }
   }
 
@@ -121,6 +127,27 @@ class Fit {
   /// Plain steps lead to where the objective is curved like a hill in so many directions, and tell of them.
   static constexpr std::size_t known_curvatures = 5;
   static constexpr Index looks = 3;  // predictions in a row that have to agree that the end is near
+
+  /// Steps of the kind that does worse are tried again after so many of the other: from 8 to 16 it hardly matters.
+  static constexpr int tried_again = 12;
+
+  /// Where a step began.
+  struct Pace {
+    int iterations;
+    double value;
+    double gain(int now, double reached) const { return (reached - value) / std::max(1, now - iterations); }
+  };
+
+  /// Whether the quasi-Newton step or the plain one is next: that which gained more in a pass, when it was last taken.
+  /// Where errors are large beside the spread of the true values, plain steps can be the faster ones for long.
+  bool is_turn_of_model() {
+    const bool model = gain_of_model_ >= gain_of_plain_;
+    turns_ = model == last_was_model_ ? turns_ + 1 : 1;
+    const bool other = turns_ > tried_again;
+    last_was_model_ = model != other;
+    if (other) turns_ = 0;
+    return last_was_model_;
+  }
 
   population::Prior prior() const { return {settings_.prior, settings_.prior_scatter, settings_.prior_weight}; }
   double tolerance() const { return settings_.tolerance * total_weight_; }
@@ -204,6 +231,10 @@ class Fit {
 
   std::vector<const Measurements::Prepared*> classes_;  ///< the examples of each
   double total_weight_ = 0.0;
+  double gain_of_model_ = infinity;  ///< in a pass, of the last quasi-Newton step
+  double gain_of_plain_ = 0.0;       ///< of the last plain one
+  bool last_was_model_ = true;
+  int turns_ = 0;  ///< steps of one kind in a row
   const PopulationSettings& settings_;
   const Execution& execution_;
   QuasiNewton quasi_newton_;
