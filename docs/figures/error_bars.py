@@ -12,4 +12,5 @@ from halosvm.commands import demo
 if __name__ == "__main__":
     setup = demo.Setup()
     path = sys.argv[1] if len(sys.argv) > 1 else "docs/error_bars.png"
-    demo.draw(demo.run(setup, sys.stderr), setup, path)
+    judged = demo.judge_probabilities(setup, demo.fits.Progress(sys.stderr))
+    demo.draw(demo.run(setup, sys.stderr), judged, setup, path)

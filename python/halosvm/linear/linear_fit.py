@@ -35,6 +35,7 @@ BATCH_SOLVERS = ("auto", "lbfgs", "interior_point", "dual_coordinate")
 STOCHASTIC_SOLVERS = ("sgd", "proximal_sgd")
 SOLVERS = (*BATCH_SOLVERS, *STOCHASTIC_SOLVERS)
 _AVERAGING = ("weighted", "none")
+_ROWS = 1000  # looked at together for a second class
 
 
 class Status(Enum):
@@ -177,21 +178,31 @@ def fit_linear(
     parts, shares, rows = components_of(data, weights)
     objective = make_objective(parts, codes[rows], n_problems, shares, lam, settings)
     result = minimize(objective, n_problems, data.shape[1], settings, start, restarts)
-    predicted = _predicted(data, result, settings)
-    alone = one_class_alone(classes, predicted if weights is None else predicted[weights > 0.0])
+    alone = one_class_alone(classes, _predicted(data, weights, result, settings))
     remedy = "; try class_weight='balanced', or another C"
     complain(result, settings.tol, least_at_zero(result, classes) or (alone and alone + remedy))
     return result
 
 
-def _predicted(data: Examples, result: Result, settings: Settings) -> NDArray[np.intp]:
-    """Return the places of the classes that models speak for."""
+def _predicted(
+    data: Examples, weights: NDArray[Any] | None, result: Result, settings: Settings
+) -> NDArray[np.intp]:
+    """Return the places of the classes that models speak for, up to the second one."""
     means = data.mean if isinstance(data, Gaussians) else data.moments()[0]
     threads = thread_count(settings.n_threads)
-    values = _core.decision_function(means, result.coef, result.intercept, threads)
-    if values.shape[1] == 1:
-        return (values[:, 0] > 0.0).astype(np.intp)
-    return np.asarray(values.argmax(axis=1))
+    seen: list[int] = []
+    for begin in range(0, len(data), _ROWS):
+        part = slice(begin, begin + _ROWS)
+        values = _core.decision_function(means[part], result.coef, result.intercept, threads)
+        one = values.shape[1] == 1
+        places = (values[:, 0] > 0.0).astype(np.intp) if one else values.argmax(axis=1)
+        if weights is not None:
+            places = places[weights[part] > 0.0]
+        if len(places):
+            seen += [places.min(), places.max()]
+        if min(seen, default=0) != max(seen, default=0):
+            break
+    return np.array(seen, np.intp)
 
 
 def hessian_product(

@@ -84,4 +84,4 @@ def main(setup: Setup, output: str) -> None:
         print(f"\nThe figure is in {path}")
     except ImportError:
         print("\nFor a figure of this: python -m pip install 'halosvm[plot]'")
-    print("Your own table next: halosvm train your_table.csv --label COLUMN --errors measurement")
+    print("Your own table next: halosvm doctor your_table.csv --label COLUMN")

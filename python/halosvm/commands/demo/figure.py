@@ -24,10 +24,10 @@ STYLES = {
     "ignored": {"color": "#555555", "marker": "s", "ls": "--"},
     "distribution": {"color": "#D55E00", "marker": "v", "ls": "-"},
     "means": {"color": "#56B4E9", "marker": "D", "ls": ":"},
-    "posteriors": {"color": "#0072B2", "marker": "o", "ls": "-"},
     "kernel": {"color": "#009E73", "marker": "^", "ls": "-"},
+    "chosen": {"color": "#0072B2", "marker": "o", "ls": "-"},
 }
-OF_WAYS = {"with": STYLES["posteriors"], "without": STYLES["ignored"]}
+OF_WAYS = {"with": STYLES["chosen"], "without": STYLES["ignored"]}
 CLASSES = {"benign": "#0072B2", "malignant": "#D55E00"}
 PLANE = (0, 7)  # mean radius, mean concave points
 PLANE_SIZE = 1.0

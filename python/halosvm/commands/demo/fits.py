@@ -27,8 +27,8 @@ METHODS = {
     "ignored": "errors ignored",
     "distribution": "expected hinge on N(x, S)",
     "means": "posterior means",
-    "posteriors": "expected hinge on posteriors",
     "kernel": "expected kernel on posteriors",
+    "chosen": "chosen by validation",
 }
 
 
@@ -66,7 +66,7 @@ class Outcome:
 
     accuracy: Array
     chosen_c: Array
-    suboptimality: Array  # NaN for a kernel machine, which does not tell
+    suboptimality: Array  # NaN where no linear machine is fitted alone
 
 
 class Situation(NamedTuple):
@@ -99,10 +99,10 @@ class Record:
     def __init__(self) -> None:
         self._rows: dict[str, list[tuple[float, float, float]]] = {}
 
-    def add(self, key: str, fitted: UncertainSVC | UncertainKernelSVC, accuracy: float) -> None:
+    def add(self, key: str, fitted: Any, accuracy: float) -> None:
         """Add one fit."""
         gap = float(np.max(getattr(fitted, "suboptimality_", np.nan)))
-        self._rows.setdefault(key, []).append((accuracy, fitted.C, gap))
+        self._rows.setdefault(key, []).append((accuracy, getattr(fitted, "C", np.nan), gap))
 
     def outcomes(self) -> dict[str, Outcome]:
         """Return them by method."""
