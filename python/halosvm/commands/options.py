@@ -297,7 +297,9 @@ def _add_doctor(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--features", type=names, metavar="A,B,...", help="default: all other columns")
     sub.add_argument("--drop", type=names, default=[], metavar="A,B,...", help="no feature")
     sub.add_argument("--test", metavar="TABLE", help="rows to be told later: are they like these?")
-    sub.add_argument("--output", metavar="FILE", help="keep the best model, as train does")
+    sub.add_argument(
+        "--output", metavar="FILE.skops", help="keep what was chosen, for predict and evaluate"
+    )
     sub.add_argument("--figure", metavar="FILE.png", help="draw what was found (png, pdf, svg)")
     sub.add_argument("--seed", type=at_least(0), default=0)
 

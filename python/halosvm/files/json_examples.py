@@ -33,7 +33,7 @@ _ARRAYS = ("values", "offsets", "diagonal_values", "columns")
 def covariances_to_json(covariances: Covariances) -> dict[str, Any]:
     """Prepare covariances by what they store."""
     if sparse.issparse(covariances.values):
-        raise TypeError("sparse covariances cannot be saved; keep the estimator by joblib.dump")
+        raise TypeError("sparse covariances are not kept in JSON; name the file *.skops")
     document: dict[str, Any] = {"kind": covariances.kind, "shape": list(covariances.shape)}
     if covariances.squared:
         document["squared"] = True

@@ -1,8 +1,9 @@
 """Model files: a fitted estimator in; one file that holds data only out, and back.
 
-Files are JSON text. Numbers are written with as many digits as it takes to read the same float64
-again, long arrays as their bytes, so that a model that was loaded predicts bit for bit what the
-saved one predicted. Loading one runs no code from it: names of classes are those of a table.
+Files are JSON text; what that cannot hold goes to `skops_file`. Numbers are written with as many
+digits as it takes to read the same float64 again, long arrays as their bytes, so that a model that
+was loaded predicts bit for bit what the saved one predicted. Loading one runs no code from it:
+names of classes are those of a table.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ ANY_ESTIMATOR = 3
 
 FORMATS = ("halosvm", "svm-gsu")
 
+_ARCHIVE = b"PK\x03\x04"  # how a file of skops begins
+
 _AROUND = ("format", "format_version", "table")  # what stands beside the record
 
 
@@ -56,7 +59,10 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
         `FrozenEstimator` of such; and, as steps or within `Propagate`, those transformers of
         scikit-learn that are numbers once they are fitted, as `StandardScaler` and `PCA`.
     path : path-like
-        A file, or "-" for standard output.
+        A file, or "-" for standard output. Its ending ``.skops`` asks for a file of skops
+        (``pip install "halosvm[io]"``). That also holds `MeasurementClassifier`,
+        `MeasurementRegressor`, `MeasurementFeatures`, and scikit-learn's estimators within
+        pipelines and wrappers; C++ does not read it. All others are JSON.
     format : {"halosvm", "svm-gsu"}, default="halosvm"
         "svm-gsu" is the text that the public tool of this name reads, of linear classifiers of the
         labels -1 and 1, also calibrated with method="sigmoid".
@@ -66,6 +72,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
     TypeError
         When `estimator` is none of these, or one of its parameters or classes is of a type that
         a file of data cannot hold, as a kernel that is a function.
+    ImportError
+        When a file of skops is asked for, and skops is not installed.
     ValueError
         When a coefficient is not finite, the features have units, or the ending of `path` is one of
         compressed files.
@@ -85,26 +93,42 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, format: str = "h
     default; an estimator within another one comes back as a clone of its fit. `corrections_` of a
     `TotalSVC` are not saved. A machine of `halosvm.dask` comes back as that of `halosvm`. A stream
     goes on with the same bits after `partial_fit` was loaded.
+
+    A file of skops is for the versions of halosvm and scikit-learn that wrote it, others warn. It
+    keeps all that was fitted, and a `random_state` as it is.
     """
     require_choice(format, "format", FORMATS)
-    refuse_compressed(path)
+    require_form(path)
     if format == "svm-gsu":
         write_bytes(path, svmgsu_text(estimator).encode())
     else:
         save_with_table(estimator, path, None)
 
 
-def refuse_compressed(path: str | os.PathLike[str]) -> None:
-    """Raise ValueError for the name of a compressed file, which no model file is."""
+def is_skops(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the name of a model file asks for one of skops."""
+    return PurePath(path).suffix.lower() == ".skops"
+
+
+def require_form(path: str | os.PathLike[str]) -> None:
+    """Raise for the name of a file that cannot be written as a model; for the time before the work.
+
+    ValueError for a compressed file, which no model file is; ImportError where skops is missing.
+    """
     suffix = PurePath(path).suffix
     if suffix.lower() in COMPRESSIONS:
         raise ValueError(f"cannot write {path}: model files are not compressed; leave {suffix} out")
+    if is_skops(path):
+        _skops_file()
 
 
 def save_with_table(
     estimator: Any, path: str | os.PathLike[str], table: dict[str, Any] | None
 ) -> None:
     """Write an estimator as `save_model` does, with what is to be remembered of its table."""
+    if is_skops(path):
+        write_bytes(path, _skops_file().skops_bytes(estimator, table))
+        return
     record = record_of(estimator)
     linear = record["estimator"] in LINEAR and "coef" in record and "stream" not in record
     version = LINEAR_MACHINE if linear else ANY_ESTIMATOR
@@ -120,7 +144,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path-like
-        A file, or "-" for standard input. The format is known by the first line.
+        A file, or "-" for standard input. The format is known by its first bytes.
 
     Returns
     -------
@@ -132,7 +156,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         When the file cannot be read, is not a model file, is of a later format, or is damaged; the
-        message tells the line, or the place in the document.
+        message tells the line, or the place in the document, or the type of what a file of skops
+        must not hold.
+    ImportError
+        When it is a file of skops, and skops is not installed.
     """
     return load_with_table(path)[0]
 
@@ -148,6 +175,13 @@ def load_with_table(path: str | os.PathLike[str]) -> tuple[Any, Node | None]:
             return svmgsu_model(content), None
         except ValueError as error:
             raise ModelFileError(f"{path} is damaged: {error}") from error
+    if content.startswith(_ARCHIVE):
+        skops_file = _skops_file()
+        try:
+            made, remembered = skops_file.skops_model(content)
+        except ValueError as error:
+            raise ModelFileError(f"{path} is not a model file, or damaged: {error}") from error
+        return made, None if remembered is None else Node(remembered, "table")
     try:
         nodes = parse(content).fields((), None)
     except (ValueError, RecursionError) as error:
@@ -168,6 +202,16 @@ def load_with_table(path: str | os.PathLike[str]) -> tuple[Any, Node | None]:
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
     return made, None if table is None or table.value is None else table
+
+
+def _skops_file() -> Any:
+    """Return the module of files of skops; ImportError tells how to install it."""
+    # Here, not above: it imports much that other files do without.
+    try:
+        from halosvm.files import skops_file
+    except ImportError as error:
+        raise ImportError('.skops files need skops: pip install "halosvm[io]"') from error
+    return skops_file
 
 
 def _pipeline_of(record: Node) -> Node:

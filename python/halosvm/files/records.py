@@ -175,9 +175,9 @@ def _entry_of(estimator: Any) -> Saved:
         own = [each for each, entry in SAVED.items() if _is_ours(entry)]
         others = [each for each, entry in SAVED.items() if not _is_ours(entry)]
         raise TypeError(
-            f"estimator is a {name}, which a model file cannot hold; it holds "
-            f"{', '.join(own)}, and of scikit-learn's {', '.join(others)}. Keep others "
-            "by joblib.dump or skops.io.dump"
+            f"estimator is a {name}, which a model file of JSON cannot hold; it holds "
+            f"{', '.join(own)}, and of scikit-learn's {', '.join(others)}. For others name the "
+            "file *.skops"
         )
     return saved
 

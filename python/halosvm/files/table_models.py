@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassifier
 from halosvm.checks.error_names import KINDS, ErrorColumn
 from halosvm.files.model_file import ModelFileError, load_with_table, save_with_table
+from halosvm.gaussians.gaussians import Gaussians
 from halosvm.linear.safe_svc import SafeSVC
 from halosvm.linear.svc import UncertainSVC
 from halosvm.linear.svr import UncertainSVR
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from halosvm.files.json_tree import Node
-    from halosvm.gaussians.gaussians import Gaussians
 
 _LINEAR = (UncertainSVC, UncertainSVR, SafeSVC, TotalSVC)
 
@@ -95,8 +95,30 @@ def as_the_machine_sees(model: Any, X: Gaussians) -> Gaussians:
     return X
 
 
-def meaning_of_errors(truth: EmpiricalBayes | None) -> str:
+def first_of(model: Any) -> Any:
+    """Return what sees the examples first in a model."""
+    if isinstance(model, UncertainCalibratedClassifier):
+        return first_of(model.estimator_)
+    return model[0] if isinstance(model, Pipeline) else model
+
+
+def takes_missing(model: Any) -> bool:
+    """Tell whether a model knows what to do about missing values."""
+    return bool(get_tags(first_of(model)).input_tags.allow_nan)
+
+
+def has_errors(seen: Any) -> bool:
+    """Tell whether what a machine sees has errors; columns of features have none."""
+    return isinstance(seen, Gaussians) and not seen.covariances.certain
+
+
+def meaning_of_errors(model: Any) -> str:
     """Say what a model takes the errors of a table for."""
+    truth = population_of(model)
+    if truth is None and takes_missing(model):
+        first = first_of(model)
+        by = ", ".join(map(repr, getattr(first, "chosen_", [type(first).__name__])))
+        return f"measurement: each row measures its true values, answered by {by}"
     if truth is None:
         return "distribution: each row is taken as a Gaussian (--errors distribution)"
     mean = "mean " if truth.output == "mean" else ""
@@ -187,8 +209,7 @@ def load(path: str) -> tuple[Any, list[str], Trained]:
         trained = _trained(table)
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
-    inner = model.estimator_ if isinstance(model, UncertainCalibratedClassifier) else model
-    first = inner[0] if isinstance(inner, Pipeline) else inner
+    first = first_of(model)
     names = getattr(first, "feature_names_in_", None)
     if names is None:
         names = range(1, first.n_features_in_ + 1)

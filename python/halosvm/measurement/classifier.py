@@ -118,7 +118,7 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
     there are no errors and no missing values, all that would count them.
 
     The losses of the table chose; for an honest estimate of what was chosen, cross-validate this
-    classifier. `save_model` cannot hold it; `joblib.dump` can.
+    classifier. `save_model` keeps it in a file whose name ends in ``.skops``.
 
     Examples
     --------

@@ -7,7 +7,7 @@ Out: means and paired differences with standard errors; the candidates to combin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -29,6 +29,10 @@ _ENOUGH = 0.5
 
 class ComparisonTable(np.ndarray):
     """A structured array, a row for each candidate, that prints as a table."""
+
+    def __new__(cls, rows: Any) -> Self:
+        """Return the rows of a structured array as such a table."""
+        return np.asarray(rows).view(cls)
 
     def __str__(self) -> str:
         if self.dtype.names is None or self.ndim != 1:
@@ -111,7 +115,7 @@ def table_of(
         )
         for i, name in enumerate(names)
     ]
-    return np.array(rows, dtype=kinds).view(ComparisonTable)
+    return ComparisonTable(np.array(rows, dtype=kinds))
 
 
 def chosen_of(among: list[int], left_out: LeftOut, combine: str) -> list[int]:

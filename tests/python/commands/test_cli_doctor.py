@@ -4,8 +4,12 @@ import csv
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from commands.running import run
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, r2_score
+from sklearn.pipeline import make_pipeline
 
 import halosvm
 
@@ -110,12 +114,125 @@ def test_missing_cells_are_counted(capsys, table):
     assert "5 % of the values are missing" in out
 
 
+def without_cells(table, lines, *columns):
+    """Make cells of a table empty."""
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    for line in lines:
+        for column in columns:
+            rows[line][column] = ""
+    table.write_text("\n".join(map(",".join, rows)) + "\n")
+
+
+def columns_of(path):
+    with path.open(newline="") as file:
+        names, *rows = csv.reader(file)
+    return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def numbers(cells):
+    return np.array([float(cell or "nan") for cell in cells])
+
+
+def test_what_was_chosen_predicts_and_is_judged(capsys, table, tmp_path):
+    model, answers = tmp_path / "model.skops", tmp_path / "answers.csv"
+    new = written(tmp_path / "new.csv", 50, told=0.5, seed=7)
+    without_cells(table, range(1, 20), 1, 3)
+    without_cells(new, range(1, 6), 2, 4)
+    pytest.importorskip("skops")
+    status, out, err = run(capsys, "doctor", table, "--label", "kind", "--output", model)
+    assert status == 0, err
+    assert "6 Advice" in out
+
+    found = halosvm.load_model(model)
+    assert isinstance(found, halosvm.MeasurementClassifier)
+    assert found.feature_names_in_.tolist() == ["mass", "flux"]
+    cells = columns_of(new)
+    values = pd.DataFrame({name: numbers(cells[name]) for name in ("mass", "flux")})
+    errors = np.column_stack([numbers(cells[name]) for name in ("mass_err", "flux_err")])
+    wanted = found.predict_proba(values, X_std=errors)[:, 1]
+    status, _, err = run(capsys, "predict", model, new, "--missing", "impute", "--output", answers)
+    assert status == 0, err
+    assert f"answered by {found.chosen_[0]!r}" in err
+    predicted = columns_of(answers)
+    assert list(predicted) == ["label", "probability"]
+    assert numbers(predicted["probability"]).tobytes() == wanted.tobytes()
+
+    right = sum(a == b for a, b in zip(predicted["label"], cells["kind"], strict=True))
+    status, out, err = run(capsys, "evaluate", model, new, "--missing", "impute")
+    assert status == 0, err
+    assert f"({right} of 50 rows)" in out
+    ranking = average_precision_score([kind == "k1" for kind in cells["kind"]], wanted)
+    assert f"average precision {ranking:.4f} of k1, by probability" in out
+    assert "mean error of the probability of k1" in out
+
+
+COLUMNS = halosvm.MeasurementFeatures(("values", "means", "missing"), random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("model", "ending", "answered"),
+    [
+        (halosvm.ClassPopulations(1), "json", "answered by 'ClassPopulations'"),
+        (halosvm.ClassPopulations(1), "skops", "answered by 'ClassPopulations'"),
+        (make_pipeline(COLUMNS, LogisticRegression()), "skops", "by 'MeasurementFeatures'"),
+    ],
+)
+def test_models_that_know_missing_values_estimate_them(
+    capsys, table, tmp_path, model, ending, answered
+):
+    if ending == "skops":
+        pytest.importorskip("skops")
+    without_cells(table, range(1, 20), 1, 3)
+    cells = columns_of(table)
+    values, errors = (
+        np.column_stack([numbers(cells[name + kind]) for name in ("mass", "flux")])
+        for kind in ("", "_err")
+    )
+    X = halosvm.Gaussians(values, std=errors)
+    model.fit(X, cells["kind"])
+    path, answers = tmp_path / f"model.{ending}", tmp_path / "answers.csv"
+    halosvm.save_model(model, path)
+    text = table.read_text().replace("mass", "1").replace("flux", "2")  # what it calls them
+    table.write_text(text)
+    words = (path, table, "--missing", "impute")
+    status, _, err = run(capsys, "predict", *words, "--output", answers)
+    assert status == 0, err
+    assert answered in err
+    wanted = model.predict_proba(X)[:, 1]
+    assert numbers(columns_of(answers)["probability"]).tobytes() == wanted.tobytes()
+    status, out, err = run(capsys, "evaluate", *words, "--label", "kind")
+    assert status == 0, err
+    assert f"{average_precision_score(np.array(cells['kind']) == 'k1', wanted):.4f} of k1" in out
+
+
+def test_values_of_a_chosen_regression_are_predicted_and_judged(capsys, tmp_path):
+    pytest.importorskip("skops")
+    rng = np.random.default_rng(2)
+    X, errors = rng.normal(size=(80, 2)), rng.uniform(0.1, 0.5, size=(80, 2))
+    y = X @ [1.0, 2.0]
+    frame = pd.DataFrame(X, columns=["mass", "flux"])
+    model, new, answers = (tmp_path / name for name in ("m.skops", "new.csv", "answers.csv"))
+    ways = ["values, ridge", "means, ridge"]
+    regressor = halosvm.MeasurementRegressor(ways, random_state=0).fit(frame, y, X_std=errors)
+    halosvm.save_model(regressor, model)
+    frame.assign(mass_err=errors[:, 0], flux_err=errors[:, 1], value=y).to_csv(new, index=False)
+    status, _, err = run(capsys, "predict", model, new, "--output", answers)
+    assert status == 0, err
+    predicted = numbers(columns_of(answers)["value"])
+    assert predicted.tobytes() == regressor.predict(frame, X_std=errors).tobytes()
+    status, out, err = run(capsys, "evaluate", model, new, "--label", "value")
+    assert status == 0, err
+    assert f"R^2                  {r2_score(y, predicted):.4f} (80 rows)" in out
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
         (["--label", "nothing"], 1, "'nothing'"),
         (["--figure", "figure.txt"], 2, "its ending must be one of .png, .pdf, .svg"),
-        (["--output", "model.json"], 2, "--output needs --label"),
+        (["--output", "model.skops"], 2, "--output needs --label"),
+        (["--label", "kind", "--output", "model.json"], 2, "name the file *.skops"),
+        (["--label", "kind", "--output", "-"], 2, "name the file *.skops"),
         (["--features", "mass"], 1, "no column of errors"),
         (["--drop", "kind", "--test", "nothing.csv"], 1, "nothing.csv"),
     ],

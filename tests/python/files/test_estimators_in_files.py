@@ -56,6 +56,7 @@ def test_every_public_estimator_is_among_those_tried():
         for name in halosvm.__all__
         if isinstance(getattr(halosvm, name), type)
         and issubclass(getattr(halosvm, name), BaseEstimator)
+        and not name.startswith("Measurement")  # see test_skops_file
     }
     tried = {type(each).__name__ for name in MACHINES for each in parts(fitted(name)[0])}
     assert public <= tried | {"PlattScaling"}
@@ -167,7 +168,10 @@ def test_frames_that_were_asked_for_are_made_again(tmp_path):
 @pytest.mark.parametrize(
     ("machine", "message"),
     [
-        (SVC(), "estimator is a SVC, which a model file cannot hold.*joblib.dump or skops"),
+        (
+            SVC(),
+            "estimator is a SVC, which a model file of JSON cannot hold.*name the file \\*.skops",
+        ),
         (make_pipeline(StandardScaler(), SVC()), "step 'svc': estimator is a SVC"),
         (FeatureUnion([("all", StandardScaler())]), "estimator is a FeatureUnion"),
         (
@@ -201,36 +205,25 @@ form, path, answers, tests = sys.argv[1:]
 sys.path.insert(0, tests)
 from model_files.machines import told
 wanted = pickle.load(open(answers, "rb"))
-if form == "skops":
-    from skops import io
-    trusted = io.get_untrusted_types(file=path)
-    known = ("halosvm.", "numpy.", "scipy.", "sklearn.")
-    strange = [each for each in trusted if not each.startswith(known)]
-    assert not strange, strange
-    machines = io.load(path, trusted=trusted)
+if form in (".json", ".skops"):
+    machines = {name: load_model(f"{path}/{name}{form}") for name in wanted}
 else:
-    machines = {
-        "json": lambda path: {name: load_model(f"{path}/{name}") for name in wanted},
-        "pickle": lambda path: pickle.load(open(path, "rb")),
-        "joblib": joblib.load,
-    }[form](path)
+    machines = joblib.load(path) if form == "joblib" else pickle.load(open(path, "rb"))
 for name, (X, answers) in wanted.items():
     assert told(machines[name], X) == answers, name
 print(len(wanted))
 """
 
 
-@pytest.mark.parametrize("form", ["json", "pickle", "joblib", "skops"])
+@pytest.mark.parametrize("form", [".json", ".skops", "pickle", "joblib"])
 def test_a_fresh_process_says_the_same_to_the_last_bit(tmp_path, form):
     machines = {name: fitted(name) for name in MACHINES}
     path = tmp_path / "machines"
     objects = {name: machine for name, (machine, _) in machines.items()}
-    if form == "json":
+    if form in (".json", ".skops"):
         path.mkdir()
         for name, machine in objects.items():
-            save_model(machine, path / name)
-    elif form == "skops":
-        pytest.importorskip("skops.io").dump(objects, path)
+            save_model(machine, path / f"{name}{form}")
     else:
         content = {"pickle": pickle.dumps(objects)}.get(form)
         joblib.dump(objects, path) if content is None else path.write_bytes(content)

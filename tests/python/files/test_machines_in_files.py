@@ -172,7 +172,9 @@ def test_a_class_of_its_own_is_not_saved_as_another(tmp_path, data):
     class Mine(UncertainSVC):
         """Predicts something else."""
 
-    with pytest.raises(TypeError, match="estimator is a Mine, which a model file cannot hold"):
+    with pytest.raises(
+        TypeError, match="estimator is a Mine, which a model file of JSON cannot hold"
+    ):
         save_model(fitted(Mine(), data), tmp_path / "model.json")
 
 

@@ -23,7 +23,6 @@ from halosvm import (
     MeasurementFeatures,
     PlattScaling,
     UncertainSVC,
-    save_model,
 )
 
 LINES = ["values, logistic", "means, logistic", "values and errors, logistic"]
@@ -354,11 +353,3 @@ def test_many_rows_are_compared_in_part_and_fitted_whole(capsys):
     assert "fold 5 of 5" in said
     p = values_alone(X, errors, y, X, errors)
     np.testing.assert_allclose(model.predict_proba(X, X_std=errors), p, rtol=1e-5)
-
-
-def test_model_files_refuse_it_and_say_what_to_do(tmp_path):
-    X, errors, y = noisy(40)
-    with pytest.raises(
-        TypeError, match=r"MeasurementClassifier, which a model file cannot hold.*job"
-    ):
-        save_model(fitted(LINES[:1], X, errors, y), tmp_path / "model.json")

@@ -23,7 +23,13 @@ from halosvm.commands.tables.groups import without_groups
 from halosvm.commands.tables.predicting import require_population
 from halosvm.commands.tables.reading import read, tell
 from halosvm.display.reliability import ReliabilityDisplay
-from halosvm.files.table_models import as_taken, as_the_machine_sees, load, machine_of
+from halosvm.files.table_models import (
+    as_taken,
+    as_the_machine_sees,
+    has_errors,
+    load,
+    machine_of,
+)
 from halosvm.files.tables.labels import code_of, codes_by_cell
 from halosvm.files.tables.trouble import TableError, as_option, counted, listing, named
 
@@ -92,7 +98,7 @@ def _errors(machine: Any, truth: Any, X: Gaussians, w: Weights) -> Iterator[str]
     rows = "1 row" if len(truth) == 1 else f"{len(truth)} rows"
     yield f"R^2                  {share} ({rows})"
     yield f"mean absolute error  {mean_absolute_error(truth, predicted, sample_weight=w):.6g}"
-    if machine.loss == "pinball":
+    if getattr(machine, "loss", None) == "pinball":
         loss = mean_pinball_loss(truth, predicted, sample_weight=w, alpha=machine.quantile)
         below = 100 * np.average(truth <= predicted, weights=w)
         yield f"pinball loss         {loss:.6g} at the quantile {machine.quantile:g}"
@@ -119,8 +125,12 @@ def _hits(
     accuracy = accuracy_score(truth, predicted, sample_weight=w)
     yield f"accuracy     {100 * accuracy:.2f} % ({right} of {len(truth)} rows)"
     if len(names) == 2:
+        if hasattr(machine, "decision_function"):
+            ranking = "decision value", machine.decision_function(seen)
+        else:
+            ranking = "probability", model.predict_proba(X)[:, 1]
         yield from _of_two_classes(
-            machine, truth, predicted, seen, w, names[1], arguments.at or RANKS
+            machine, truth, predicted, seen, w, names[1], ranking, arguments.at or RANKS
         )
     if calibrated:
         probabilities = model.predict_proba(X)
@@ -137,13 +147,14 @@ def _of_two_classes(
     machine: Any,
     truth: npt.NDArray[np.intp],
     predicted: npt.NDArray[np.intp],
-    seen: Gaussians,
+    seen: Any,
     w: Weights,
     positive: str,
+    ranking: tuple[str, npt.NDArray[Any]],
     ranks: Sequence[int],
 ) -> Iterator[str]:
-    """Write how good two classes are told apart, and how good the ranking by decision values is."""
-    if not seen.covariances.certain and hasattr(machine, "side_probability"):
+    """Write how good two classes are told apart, and how good a ranking is, by what and values."""
+    if has_errors(seen) and hasattr(machine, "side_probability"):
         side = machine.side_probability(seen)
         expected = np.average(np.where(truth == 1, side, 1 - side), weights=w)
         yield f"expected     {100 * expected:.2f} % when every row moves within its errors"
@@ -153,11 +164,11 @@ def _of_two_classes(
     if relevant == 0:
         yield f"ranking      not judged: no row is {positive}"
         return
-    decision = machine.decision_function(seen)
-    average = average_precision_score(truth, decision, sample_weight=w)
-    yield f"ranking      average precision {average:.4f} of {positive}, by decision value"
-    # of equal decision values the order of the rows decides, as everywhere
-    order = np.argsort(-decision, kind="stable")
+    by, values = ranking
+    average = average_precision_score(truth, values, sample_weight=w)
+    yield f"ranking      average precision {average:.4f} of {positive}, by {by}"
+    # of equal values the order of the rows decides, as everywhere
+    order = np.argsort(-values, kind="stable")
     for k in ranks:
         first = order[:k]
         if k <= len(truth) and w[first].any():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -15,8 +14,7 @@ from halosvm.commands.choices import CommandError
 from halosvm.commands.tables.groups import groups_of
 from halosvm.commands.tables.reading import progress, read, refuse_one_file_for_both
 from halosvm.files.atomic import require_writable, write_bytes
-from halosvm.files.model_file import refuse_compressed
-from halosvm.files.records import SAVED
+from halosvm.files.model_file import is_skops, require_form
 from halosvm.files.table_models import Trained, save
 from halosvm.files.tables.labels import parse_labels
 from halosvm.files.tables.trouble import TableError
@@ -64,7 +62,7 @@ def doctor(arguments: argparse.Namespace) -> None:
     )
     given = "X_cov" if table.std is None else "X_std"
     found = replace(found, errors_as=given, source=arguments.table, label=arguments.label)
-    print(found, file=sys.stderr if arguments.output == "-" else sys.stdout)
+    print(found)
     if arguments.figure is not None:
         _write_figure(found, arguments.figure)
     if arguments.output is not None:
@@ -72,6 +70,7 @@ def doctor(arguments: argparse.Namespace) -> None:
             raise CommandError(
                 "--output: there is no model to keep; ways to learn are compared for classes alone"
             )
+        found.classifier.feature_names_in_ = np.array(table.features, dtype=object)
         save(found.classifier, arguments.output, trained)
 
 
@@ -79,9 +78,12 @@ def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         if arguments.label is None and arguments.labels is None:
             raise CommandError("--output needs --label: without labels there is no model to keep")
-        if "MeasurementClassifier" not in SAVED:
-            raise CommandError("--output: a MeasurementClassifier cannot be kept in a file")
-        refuse_compressed(arguments.output)
+        if not is_skops(arguments.output):
+            raise CommandError(
+                f"--output {arguments.output}: what is chosen among may hold trees, which JSON "
+                "cannot; name the file *.skops"
+            )
+        require_form(arguments.output)
     refuse_one_file_for_both(arguments)
     for path in (arguments.output, arguments.figure):
         if path is not None:

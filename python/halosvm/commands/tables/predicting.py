@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import is_regressor
@@ -11,10 +12,11 @@ from halosvm.commands.tables.reading import read, refuse_one_file_for_both, tell
 from halosvm.files.table_models import (
     as_taken,
     as_the_machine_sees,
+    has_errors,
     load,
     machine_of,
     meaning_of_errors,
-    population_of,
+    takes_missing,
 )
 from halosvm.files.tables.cells import with_unit
 from halosvm.files.tables.trouble import named
@@ -56,13 +58,13 @@ def predict(arguments: argparse.Namespace) -> None:
     tell(
         arguments.command,
         f"{len(table.lines)} rows; {len(names)} features, {table.uncertain}; errors: "
-        f"{meaning_of_errors(population_of(model))}",
+        f"{meaning_of_errors(model)}",
     )
 
 
 def require_population(arguments: argparse.Namespace, model: Any) -> None:
     """Raise CommandError if missing values are to be estimated by a model that cannot."""
-    if arguments.missing == "impute" and population_of(model) is None:
+    if arguments.missing == "impute" and not takes_missing(model):
         raise CommandError(
             f"--missing impute: {arguments.model} was trained without --errors measurement and "
             "knows no population to estimate values by"
@@ -71,7 +73,7 @@ def require_population(arguments: argparse.Namespace, model: Any) -> None:
 
 def _values(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
     machine, seen = machine_of(model), as_the_machine_sees(model, X)
-    if seen.covariances.certain:
+    if not has_errors(seen) or "return_std" not in signature(machine.predict).parameters:
         return {"value": machine.predict(seen)}
     value, std = machine.predict(seen, return_std=True)
     return {"value": value, "value_std": std}
@@ -81,8 +83,9 @@ def _decisions(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
     machine, seen = machine_of(model), as_the_machine_sees(model, X)
     calibrated = hasattr(model, "predict_proba")
     columns: dict[str, Any] = {"label": model.predict(X) if calibrated else machine.predict(seen)}
-    columns |= _by_class("decision_value", machine, machine.decision_function(seen))
-    if not seen.covariances.certain:
+    if hasattr(machine, "decision_function"):
+        columns |= _by_class("decision_value", machine, machine.decision_function(seen))
+    if has_errors(seen):
         # of kernels the decision value is no normal variable
         for method in ("decision_std", "side_probability"):
             if hasattr(machine, method):

@@ -25,14 +25,13 @@ from halosvm.commands.tables.reading import (
 )
 from halosvm.commands.tables.tasks import classification, regression
 from halosvm.files.atomic import require_writable
-from halosvm.files.model_file import refuse_compressed
+from halosvm.files.model_file import require_form
 from halosvm.files.table_models import (
     Trained,
     as_taken,
     in_table_units,
     machine_of,
     meaning_of_errors,
-    population_of,
     save,
 )
 from halosvm.files.tables.trouble import TableError, named
@@ -53,7 +52,7 @@ def train(arguments: argparse.Namespace) -> None:
     arguments.task = arguments.task or "classification"
     _check_options(arguments)
     machine = make_machine(arguments)
-    refuse_compressed(arguments.output)
+    require_form(arguments.output)
     refuse_one_file_for_both(arguments)
     require_writable(arguments.output)
     classes = arguments.task == "classification"
@@ -103,14 +102,14 @@ def train(arguments: argparse.Namespace) -> None:
         None if groups is None else np.unique(groups).tolist(),
     )
     save(model, arguments.output, trained)
-    machine, truth = machine_of(model), population_of(model)
+    machine = machine_of(model)
     summary = {
         "rows": str(len(task.y)),
         **task.summary,
         **_weighed(table, arguments.weight),
         **_grouped(groups, arguments.group),
         "features": f"{len(table.features)}, {table.uncertain}",
-        "errors": meaning_of_errors(truth) + why,
+        "errors": meaning_of_errors(model) + why,
         "estimator": _named(machine, arguments),
         **({"loss": described(machine)} if hasattr(machine, "loss") else {}),
         "C": f"{machine.C:g}{' (chosen by cross-validation)' if arguments.C == 'cv' else ''}",
