@@ -192,15 +192,23 @@ def scores_of(setting: Setting, seed: int, number: int) -> dict[str, Score]:
 Map = dict[Setting, dict[str, list[Score]]]
 
 
-def measured(n_tables: int, seed: int) -> Map:
-    """Return the scores on all tables of every setting, the centre first."""
-    found: Map = {}
+def settings() -> dict[str, Setting]:
+    """Return all settings by their names, the centre first."""
+    found = {"centre": CENTRE}
     for axis in AXES:
-        for value in axis.values:
+        for value, label in zip(axis.values, axis.labels, strict=True):
             setting = CENTRE._replace(**{axis.name: value})
-            if setting not in found:
-                tables = [scores_of(setting, seed, number) for number in range(n_tables)]
-                found[setting] = {name: [each[name] for each in tables] for name in tables[0]}
+            if setting != CENTRE:
+                found[f"{axis.title}: {label}"] = setting
+    return found
+
+
+def measured(n_tables: int, seed: int) -> Map:
+    """Return the scores on all tables of every setting."""
+    found: Map = {}
+    for setting in settings().values():
+        tables = [scores_of(setting, seed, number) for number in range(n_tables)]
+        found[setting] = {name: [each[name] for each in tables] for name in tables[0]}
     return found
 
 
@@ -215,17 +223,16 @@ def report(found: Map, score: str) -> str:
     digits = {"accuracy": 1, "loss": 3}[score]
     factor = {"accuracy": 100.0, "loss": 1.0}[score]
     rows = []
-    for axis in AXES:
-        for value, label in zip(axis.values, axis.labels, strict=True):
-            scores = found[CENTRE._replace(**{axis.name: value})]
-            cells = [f"{factor * column(scores[VALUES], score).mean():.{digits}f}"]
-            for way in GAINING:
-                gain = gains(scores, way, score)
-                mean, error = gain.mean(), standard_error(gain)
-                clear = paired_p(gain, np.zeros_like(gain)) < SIGNIFICANT
-                mark = "" if not clear else " +" if mean > 0 else " -"
-                cells.append(f"{mean:+.{digits}f} ({error:.{digits}f}){mark}")
-            rows.append([f"{axis.title}: {label}", *cells])
+    for title, setting in settings().items():
+        scores = found[setting]
+        cells = [f"{factor * column(scores[VALUES], score).mean():.{digits}f}"]
+        for way in GAINING:
+            gain = gains(scores, way, score)
+            mean, error = gain.mean(), standard_error(gain)
+            clear = paired_p(gain, np.zeros_like(gain)) < SIGNIFICANT
+            mark = "" if not clear else " +" if mean > 0 else " -"
+            cells.append(f"{mean:+.{digits}f} ({error:.{digits}f}){mark}")
+        rows.append([title, *cells])
     name = {"accuracy": "accuracy (%), gains", "loss": "log loss, gains"}[score]
     return format_columns([name, *WAYS, OPTIMUM], rows)
 
