@@ -23,6 +23,7 @@ import robust
 import sampling
 import tsvc
 import wdbc
+import when_errors_pay
 from common import Options, format_columns, parser
 
 EXPERIMENTS = {
@@ -44,6 +45,7 @@ EXPERIMENTS = {
         robust,
         random_features,
         doctor,
+        when_errors_pay,
     )
 }
 

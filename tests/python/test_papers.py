@@ -155,6 +155,23 @@ def test_every_experiment_is_registered(load):
     assert set(load("run").EXPERIMENTS) == scripts
 
 
+@pytest.mark.parametrize("shape", ["means", "correlations", "lobes"])
+def test_the_best_possible_is_bayes_rule_with_the_true_densities(load, shape):
+    module = load("when_errors_pay")
+    setting = module.Setting(shape=shape, features=3, rows=10, told=2.0, sharper=10.0)
+    run, optimum = module.table(setting, np.random.default_rng(0))
+    classes = module.populations(shape, 3, np.random.default_rng(0))
+    moments = [each.covariance + each.means.T @ each.means / len(each.means) for each in classes]
+    np.testing.assert_allclose(np.diag(np.mean(moments, axis=0)), 1.0, rtol=1e-12)
+    errors = run.X_test.covariances.variances() / setting.told**2
+    for x, variance, found in zip(run.X_test.mean[:20], errors, optimum, strict=False):
+        densities = [
+            np.mean([stats.multivariate_normal.pdf(x, m, V + np.diag(variance)) for m in means])
+            for means, V in classes
+        ]
+        np.testing.assert_allclose(found, densities / np.sum(densities), rtol=1e-9)
+
+
 def test_a_table_is_read_back_from_its_file(common, tmp_path):
     options = common.Options(quick=True, output=tmp_path / "new", seed=0)
     options.table("numbers", ["name, unit", "value"], [["a", 0.1], ["b", 1e-17]])

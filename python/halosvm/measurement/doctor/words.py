@@ -52,7 +52,9 @@ def command(found: Diagnosis) -> str:
         return f"halosvm doctor {table} --label COLUMN"
     label = "" if found.label is None else f" --label {shlex.quote(found.label)}"
     task = " --task regression" if found.values else ""
-    if found.values or found.worth_it or found.sizes.missing.any():
+    if found.classes and (found.worth_it or found.sizes.missing.any()):
+        return f"halosvm doctor {table}{label} --output model.skops"
+    if found.values or found.sizes.missing.any():
         errors = " --errors measurement"
         if found.sizes.missing.any():
             errors += " --missing impute"
