@@ -74,8 +74,8 @@ class JsonReader {
   int depth_ = 0;
 };
 
-// NOLINTNEXTLINE(misc-no-recursion): `enter` counts the depth
 template <class Use>
+// NOLINTNEXTLINE(misc-no-recursion): `enter` counts the depth
 void JsonReader::members(const Use& use) {
   enter('{');
   std::set<std::string> known;

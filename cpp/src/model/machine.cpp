@@ -103,7 +103,7 @@ std::vector<Curve> curves_of(const JsonReader& reader, record::Record& record) {
   for (record::Record& curve : record.curves) {
     const std::string name = curve.text("estimator");
     if (std::find(std::begin(kinds), std::end(kinds), Kind{method, name}) == std::end(kinds)) {
-      curve.fail(reader, '"' + name + "\" does not go with method \"" + method + '"');
+      curve.fail(reader, std::string("\"").append(name).append("\" does not go with method \"").append(method) + '"');
     }
     out.push_back(curve_of(reader, curve));
   }

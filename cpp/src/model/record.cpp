@@ -29,7 +29,7 @@ constexpr Name other_machines[] = {"UncertainKernelSVC", "IsotropicKernelSVC", "
 constexpr Name all_curves[] = {"PlattScaling", "IsotonicCurve", "Temperature"};
 
 template <std::size_t n>
-bool has(const Name (&names)[n], const std::string& name) {
+bool has(const Name (&names)[n], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -97,7 +97,7 @@ double read_quantity(JsonReader& reader) {
 }
 
 /// Reads a member, or drops it.
-// NOLINTNEXTLINE(misc-no-recursion): the reader counts the depth
+// NOLINTBEGIN(misc-no-recursion): the reader counts the depth
 void read_member(JsonReader& reader, const std::string& key, Wanted wanted, Record& out) {
   const std::string name = out.name.empty() ? key : out.name + '.' + key;
   const auto read_object = [&](Record& object, Wanted what) {
@@ -130,6 +130,7 @@ void read_member(JsonReader& reader, const std::string& key, Wanted wanted, Reco
     reader.skip();
   }
 }
+// NOLINTEND(misc-no-recursion)
 
 void require_version(JsonReader& reader) {
   const std::size_t at = reader.place();
@@ -156,7 +157,7 @@ Record& Record::at(const JsonReader& reader, const std::string& key) {
   return *within.at(key);
 }
 
-bool is_linear(const std::string& estimator) { return has(linear_machines, estimator); }
+bool is_linear(std::string_view estimator) { return has(linear_machines, estimator); }
 
 std::string fault_of(const std::vector<ClassLabel>& classes) {
   if (std::set<ClassLabel>(classes.begin(), classes.end()).size() != classes.size()) {

@@ -47,7 +47,7 @@ struct Record {
 Record read(JsonReader& reader, bool linear);
 
 /// Whether an estimator is a linear machine, but for a TotalSVC with a kernel.
-bool is_linear(const std::string& estimator);
+bool is_linear(std::string_view estimator);
 
 /// Why labels cannot be those of the scores of a machine, or nothing.
 std::string fault_of(const std::vector<ClassLabel>& classes);

@@ -19,7 +19,7 @@ constexpr std::size_t most_dimensions = 4;
 constexpr double largest_integer = 0x1p53;
 
 /// Lists of lists, all of one length.
-// NOLINTNEXTLINE(misc-no-recursion): most_dimensions bounds the depth
+// NOLINTBEGIN(misc-no-recursion): most_dimensions bounds the depth
 void read_rows(JsonReader& reader, std::size_t depth, Array& out) {
   const std::size_t at = reader.place();
   const auto require_depth = [&](bool right) {
@@ -44,6 +44,7 @@ void read_rows(JsonReader& reader, std::size_t depth, Array& out) {
   reader.fail_at(at, out.name + " has a row of " + std::to_string(count) + " numbers, the first has " +
                          std::to_string(out.shape[depth]));
 }
+// NOLINTEND(misc-no-recursion)
 
 /// The bytes of a text in base64; false if it is none.
 bool decode(const std::string& text, std::string& bytes) {

@@ -31,12 +31,12 @@ const Array& of_shape(const JsonReader& reader, const Array& array, const std::v
   if (integers ? !(array.numbers.empty() && array.singles.empty()) : !array.integers.empty()) {
     reader.fail_at(array.place, array.name + (integers ? " holds no integers" : " holds integers"));
   }
-  return array;
+  return array;  // NOLINT(bugprone-return-const-ref-from-parameter): of a record, which outlives the reading
 }
 
 const Array& float64(const JsonReader& reader, const Array& array) {
   if (!array.singles.empty()) reader.fail_at(array.place, array.name + " holds float32, expected float64");
-  return array;
+  return array;  // NOLINT(bugprone-return-const-ref-from-parameter): likewise
 }
 
 /// Numbers of components or ranks summed up, from 0; of any count where that is below 0.

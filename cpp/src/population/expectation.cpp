@@ -149,7 +149,10 @@ void expect(const Population& population, const std::vector<const Measurements::
             const Execution& execution) {
   Request request;
   request.statistics = true;
-  if (classes.size() == 1) return expect(population, *classes[0], request, out, execution);
+  if (classes.size() == 1) {
+    expect(population, *classes[0], request, out, execution);
+    return;
+  }
   const bool latent = is_latent(population, *classes[0]);
   Expectation part;
   Expectation whole;

@@ -208,24 +208,33 @@ void bury_dead(Population& population) {
   population.weights /= population.weights.sum();
 }
 
+namespace {
+
+/// nu log|W / nu|, of the features with a scatter.
+double log_scatter(const Population& population, const Prior& prior) {
+  if (!(prior.weight > 0.0)) return 0.0;
+  const Index d = population.n_features();
+  if (population.kind == PopulationKind::full && prior.is_matrix()) {
+    Matrix W = prior.whole();
+    if (!cholesky(W)) return 0.0;
+    return prior.weight * (log_determinant(W) - static_cast<double>(d) * std::log(prior.weight));
+  }
+  double sum = 0.0;
+  for (Index j = 0; j < d; ++j) {
+    if (prior.scatter(j) > 0.0) sum += prior.weight * std::log(prior.scatter(j) / prior.weight);
+  }
+  return sum;
+}
+
+}  // namespace
+
 double log_prior(const Population& population, const Prior& prior) {
   if (!prior.any()) return 0.0;
   const Index d = population.n_features();
   double sum = 0.0;
   for (Index k = 0; k < population.n_components(); ++k) {
     if (!(population.weights(k) > 0.0)) continue;
-    if (population.kind == PopulationKind::full && prior.is_matrix()) {
-      Matrix W = prior.whole();
-      if (prior.weight > 0.0 && cholesky(W)) {
-        sum -= prior.weight * (log_determinant(W) - static_cast<double>(d) * std::log(prior.weight));
-      }
-    } else {
-      for (Index j = 0; j < d; ++j) {
-        if (prior.weight > 0.0 && prior.scatter(j) > 0.0) {
-          sum -= prior.weight * std::log(prior.scatter(j) / prior.weight);
-        }
-      }
-    }
+    sum -= log_scatter(population, prior);
     if (population.kind != PopulationKind::full) {
       for (Index j = 0; j < d; ++j) {
         const double variance = population.variances(k, j);

@@ -221,7 +221,8 @@ class MeasurementChoice(GaussianEstimator):
                     verbose=self.verbose,
                 )
         logs = self.features_.log_errors(data)[used]
-        self._range = _fences(logs)
+        self._centre = np.array([np.median(own[~np.isnan(own)]) for own in logs.T])
+        self._range = _fences(self._levels(logs))
         exact = (data.covariances.variances()[used] == 0) & ~np.isnan(logs)
         self._some_exact = exact.any(axis=0)
 
@@ -279,8 +280,21 @@ class MeasurementChoice(GaussianEstimator):
         """Tell which rows have an error unlike those of training; see `_fences`."""
         logs = self.features_.log_errors(data)
         lower, upper = self._range
+        levels = self._levels(logs)
         exact = (data.covariances.variances() == 0) & ~np.isnan(logs) & ~self._some_exact
-        return np.asarray((exact | (logs < lower) | (logs > upper)).any(axis=1))
+        outside = (levels < lower) | (levels > upper)
+        return np.asarray(exact.any(axis=1) | outside.any(axis=1))
+
+    def _levels(self, logs: Array) -> Array:
+        """Return logarithms of errors, and by how much those of a row are larger than usual.
+
+        Rows of another survey have errors that are all somewhat smaller, or larger, of which none
+        alone need be unusual.
+        """
+        apart = logs - self._centre
+        there = ~np.isnan(apart)
+        level = np.where(there, apart, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        return np.column_stack([logs, level])
 
     def _check_parameters(self) -> None:
         require_choice(self.combine, "combine", ("mean", "best"))
@@ -323,7 +337,7 @@ def _threads(n_rows: int) -> Any:
 
 
 def _fences(logs: Array) -> tuple[Array, Array]:
-    """Return the range of the logarithms of errors of each feature, (n_features,) each.
+    """Return the range of each column of levels of errors.
 
     From the quantile of 1 % to that of 99 %, and half of their distance beyond each.
     """

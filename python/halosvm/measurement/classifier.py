@@ -62,8 +62,8 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         and mislead where new rows come from another survey. "auto": they may, but rows with an
         error outside the range of training are answered by the best candidates without them, with
         a warning. The range goes from the 1 % quantile of the logarithms of the errors of a feature
-        to the 99 % quantile, and half of their distance beyond; 0 is outside where no row of
-        training has it.
+        to the 99 % quantile, and half of their distance beyond, and likewise of their mean over
+        features; 0 is outside where no row of training has it.
     calibrate : {"auto", True}, default="auto"
         Scores become probabilities by a logistic curve through left-out scores: where a candidate
         has no trustworthy probabilities of its own, or for all.
@@ -95,8 +95,8 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
     weights_ : ndarray
         Their weights.
     advice_ : str
-        Whether errors help, in a sentence. Where nothing beats ignoring them by half a standard
-        error, they are ignored.
+        Whether errors help, in a sentence. Where nothing beats ignoring them, they are
+        ignored.
     classes_ : ndarray of shape (n_classes,)
     fitted_ : dict
         What was fitted to all rows, by name.

@@ -169,6 +169,20 @@ def test_where_errors_are_news_they_become_features():
         fitted(["values and errors, logistic"], X, errors, y, errors_as_news=False)
 
 
+def test_rows_whose_errors_are_all_smaller_are_from_elsewhere():
+    rng = np.random.default_rng(4)
+    y = np.arange(300) % 2
+    errors = np.exp(0.5 * rng.normal(size=(300, 8)) + 0.7 * y[:, None])
+    X = rng.normal(size=(300, 8)) + y[:, None] + errors * rng.normal(size=(300, 8))
+    model = fitted(["means, logistic", "means and errors, logistic"], X, errors, y)
+    assert "means and errors, logistic" in model.chosen_
+    assert model.advice_.startswith(("No candidate ignores", "Errors"))
+    same = np.exp(0.5 * rng.normal(size=(300, 8)) + 0.7 * y[:, None])
+    assert model._outside(Gaussians(X, std=same)).mean() < 0.03
+    # A tenth of two deviations each is far for the mean of eight alone.
+    assert model._outside(Gaussians(X, std=0.2 * same)).mean() > 0.5
+
+
 def test_where_nothing_helps_errors_are_ignored_at_no_loss():
     rng = np.random.default_rng(3)
     y = np.arange(300) % 2
@@ -189,7 +203,8 @@ def test_rows_with_errors_out_of_range_are_answered_without_them():
     model = fitted(LINES, X, errors, y)
     low, high = np.quantile(np.log(errors), [0.01, 0.99], axis=0)
     border = np.exp(high + 0.5 * (high - low))
-    inside, beyond = border * 0.999, border * [1.0, 1.001]
+    usual = np.exp(np.median(np.log(errors), axis=0))
+    inside, beyond = ([usual[0], part * border[1]] for part in (0.999, 1.001))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict_proba(X[:2], X_std=np.tile(inside, (2, 1)))

@@ -127,9 +127,7 @@ def test_advice_follows_the_comparison_and_the_factor():
     assert found.worth_it
     factor = f"{found.error_tests[0].factor:.3g}"
     assert found.code == (f"halosvm.MeasurementClassifier().fit(X, y, X_std={factor} * X_std)")
-    assert found.command == (
-        "halosvm train TABLE --errors measurement --population error_scale=estimate"
-    )
+    assert found.command == "halosvm doctor TABLE --output model.skops"
     found = halosvm.doctor(x, y, X_std=2 * std, classifier=NOTHING)
     assert not found.worth_it
     assert found.code == "halosvm.UncertainSVC().fit(X, y)"

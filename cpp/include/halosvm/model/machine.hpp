@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <utility>
 #include <vector>
 
 HALOSVM_PUBLIC_BEGIN
@@ -21,7 +22,7 @@ namespace halosvm {
 class Examples {
  public:
   /// The caller keeps the arrays.
-  Examples(const Mixtures& mixtures) : view_(mixtures) {}  // NOLINT(*-explicit-constructor): they are examples
+  Examples(Mixtures mixtures) : view_(std::move(mixtures)) {}  // NOLINT(*-explicit-constructor): they are examples
   /// Likewise.
   Examples(const Gaussians& gaussians) : view_(gaussians) {}  // NOLINT(*-explicit-constructor)
   /// Certain examples. \param points n_samples x n_features, of any storage order.

@@ -36,7 +36,8 @@ class Run {
 
   /// Epochs until a certificate is due, and once there is one, the last digits.
   void walk(Checkpoint& checkpoint) {
-    finished_ = certificates_ > 0 && converged(result_.status);
+    // If that did not reach them, another variable is at its bound or free: after an epoch, again.
+    finished_ = certificates_ > 0 && converged(result_.status) && !finished_;
     if (finished_) {
       walk_.finish(checkpoint);
     } else {
@@ -49,6 +50,8 @@ class Run {
   void certify() {
     constexpr double rarely = 1.5;
     constexpr double least = 4.0;
+    constexpr double exact = 1e-11;  // of bounds, whose rounding is about 1e-12
+    constexpr Index most_finishes = 12;
     const double before = result_.suboptimality(0);
     walk_.make_feasible(v_);
     const double lower = bound();
@@ -68,7 +71,8 @@ class Run {
 
     const double gap = result_.suboptimality(0);
     const bool stands = walk_.exhausted() && gap > 0.9 * before;
-    const bool settled = converged(result_.status) && (finished_ || !walk_.can_finish());
+    const bool last_digits = finished_ && (gap <= exact || ++finishes_ >= most_finishes);
+    const bool settled = converged(result_.status) && (last_digits || !walk_.can_finish());
     ended_ =
         settled || result_.steps >= settings_.max_iterations || stands || ++certificates_ >= settings_.max_iterations;
     // Examples that were passed over show in the gap, and then have their turn again.
@@ -76,6 +80,10 @@ class Run {
     // Estimates are above the gaps, by a factor that changes slowly.
     target_ = std::min(10.0 * settings_.tolerance, 0.9 * walk_.estimate() * (settings_.tolerance / gap));
     due_ = std::max(rarely * walk_.passes(), walk_.passes() + least);
+    if (finished_) {
+      target_ = 0.0;
+      due_ = walk_.passes() + 1.0;
+    }
   }
 
  private:
@@ -147,6 +155,7 @@ class Run {
   Result result_;
   Index certificates_ = 0;
   bool finished_ = false;
+  Index finishes_ = 0;
   bool ended_ = false;
 };
 
