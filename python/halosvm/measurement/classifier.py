@@ -71,8 +71,8 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         has no trustworthy probabilities of its own, or for all.
     features : MeasurementFeatures, optional
         Settings of the populations; which columns are used, the candidates say. By default what
-        `ClassPopulations` chooses by itself, it chooses once, on all rows that are compared, and
-        below 1,000 of them with one component a class.
+        `ClassPopulations` chooses by itself, it chooses once, on all rows that are compared, with
+        one component a class below 200 of them, and two at most below 1,000.
     max_rows : int, default=4000
         Candidates are compared on at most so many rows, drawn at random, and those chosen are
         fitted to all; their curves come from the comparison.
