@@ -33,8 +33,8 @@ std::string fault_of(const SavedModel& saved) {
   if (of_values ? (n_classes != 0 || k != 1) : (n_classes < 2 || k != (n_classes == 2 ? 1 : n_classes))) {
     return std::to_string(n_classes) + " classes do not go with " + std::to_string(k) + " rows of coef";
   }
-  std::string of_classes = record::fault_of(saved.classes);
-  if (!of_classes.empty()) return of_classes;
+  const std::string_view of_classes = record::fault_of(saved.classes);
+  if (!of_classes.empty()) return std::string(of_classes);
   if (n_names != 0 && n_names != d) {
     return std::to_string(n_names) + " feature_names do not go with " + std::to_string(d) + " columns of coef";
   }

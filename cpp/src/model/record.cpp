@@ -159,7 +159,7 @@ Record& Record::at(const JsonReader& reader, const std::string& key) {
 
 bool is_linear(std::string_view estimator) { return has(linear_machines, estimator); }
 
-std::string fault_of(const std::vector<ClassLabel>& classes) {
+std::string_view fault_of(const std::vector<ClassLabel>& classes) {
   if (std::set<ClassLabel>(classes.begin(), classes.end()).size() != classes.size()) {
     return "two classes have the same label";
   }

@@ -50,7 +50,7 @@ Record read(JsonReader& reader, bool linear);
 bool is_linear(std::string_view estimator);
 
 /// Why labels cannot be those of the scores of a machine, or nothing.
-std::string fault_of(const std::vector<ClassLabel>& classes);
+std::string_view fault_of(const std::vector<ClassLabel>& classes);
 
 /// The linear machine of a record.
 SavedModel linear_machine(const JsonReader& reader, Record& record);

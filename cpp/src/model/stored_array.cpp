@@ -129,7 +129,7 @@ ArrayView Array::view(Index rows, Index cols, bool squared) const {
                          : ArrayView(singles.data(), rows, cols, squared);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): the reader counts the depth
+// NOLINTBEGIN(misc-no-recursion): the reader counts the depth
 Array read_array(JsonReader& reader, const std::string& name) {
   Array out;
   out.name = name;
@@ -186,5 +186,6 @@ Array read_array(JsonReader& reader, const std::string& name) {
   if (!is_shape_of(out.shape, count)) refuse(" has " + std::to_string(count) + " numbers, its shape has others");
   return out;
 }
+// NOLINTEND(misc-no-recursion)
 
 }  // namespace halosvm::record

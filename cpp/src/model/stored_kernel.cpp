@@ -178,7 +178,7 @@ Matrix pairs_of(const JsonReader& reader, const ConstMatrixRef& stored, const Ar
 KernelModel kernel_model(const JsonReader& reader, Record& record) {
   const bool of_pairs = record.text("estimator") == "UncertainKernelSVC";
   const auto n_classes = static_cast<Index>(record.classes.size());
-  const std::string fault = n_classes < 2 ? "classes are fewer than two" : fault_of(record.classes);
+  const std::string fault(n_classes < 2 ? "classes are fewer than two" : fault_of(record.classes));
   if (!fault.empty()) record.fail(reader, fault);
   KernelModel out;
   out.kernel = kernel_of(reader, record.at(reader, "kernel"), out.tau);
