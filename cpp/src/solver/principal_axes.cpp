@@ -24,26 +24,14 @@ bool alike(const LocalObjective& objective) {
   return !objective.uses_spread() || covariances.certain() || covariances.in_basis(1) != nullptr;
 }
 
-/// F with F F' = S of one example, whose columns are along the features where S is diagonal.
-Columns root_of(const Covariances& covariances, Index row, Index d, Vector& scratch) {
-  const Rows one{row, 1};
-  if (const Factors* factors = covariances.factors()) {
-    Columns root(d, factors->rank(row));
-    Matrix column(1, d);
-    for (Index k = 0; k < root.cols(); ++k) {
-      factors->combine(one, Vector::Unit(root.cols(), k), column, scratch.data());
-      root.col(k) = column.row(0).transpose();
-    }
-    return root;
+/// Q'x with twice the digits of doubles, rounded once: where features are very unequal, digits of some cancel.
+template <class Along, class Out>
+void turn(const Columns& axes, const Along& x, Out out) {
+  for (Index k = 0; k < axes.cols(); ++k) {
+    DoubleDouble sum(0.0);
+    for (Index j = 0; j < axes.rows(); ++j) sum.add_product(axes(j, k), x(j));
+    out(k) = sum.value();
   }
-  Matrix matrix = Matrix::Zero(d, d);
-  covariances.add_weighted_matrices(one, Vector::Ones(1), matrix, scratch.data());
-  const Columns lower = matrix.triangularView<Eigen::Lower>();
-  const Vector diagonal = lower.diagonal();
-  if (lower.isDiagonal(0.0)) return diagonal.cwiseMax(0.0).cwiseSqrt().asDiagonal();
-  linalg::SymmetricEigen eigen;
-  eigen.compute(lower);
-  return eigen.vectors() * eigen.values().cwiseMax(0.0).cwiseSqrt().asDiagonal();
 }
 
 }  // namespace
@@ -66,12 +54,7 @@ PrincipalAxes::PrincipalAxes(const LocalObjective& objective, const Matrix& hess
     Vector scratch(d);
     for (Index i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
       checkpoint();
-      const auto x = objective.data().means().block({i, 1}, scratch.data()).row(0);
-      for (Index k = 0; k < d; ++k) {
-        DoubleDouble sum(0.0);
-        for (Index j = 0; j < d; ++j) sum.add_product(axes_(j, k), x(j));
-        means_(i, k) = sum.value();
-      }
+      turn(axes_, objective.data().means().block({i, 1}, scratch.data()).row(0), means_.row(i));
     }
   });
   objective_ = objective.on({ArrayView(means_.data(), means_.rows(), d), turned_covariances(objective)});
@@ -85,10 +68,14 @@ std::shared_ptr<const Covariances> PrincipalAxes::turned_covariances(const Local
     auto same = covariances.in_basis(d);
     return same != nullptr ? same : no_covariances(n, d);
   }
-  Vector scratch(std::max(d, covariances.scratch_size({1, 1})));
+  Matrix root;
   offsets_.push_back(0);
   for (Index i = 0; i < n; ++i) {
-    const Matrix root = axes_.transpose() * root_of(covariances, i, d, scratch);
+    covariances.root(i, root);
+    for (Index k = 0; k < root.cols(); ++k) {
+      const Vector column = root.col(k);
+      turn(axes_, column, root.col(k));
+    }
     factors_.insert(factors_.end(), root.data(), root.data() + root.size());
     offsets_.push_back(offsets_.back() + root.cols());
   }

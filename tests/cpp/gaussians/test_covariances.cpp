@@ -265,6 +265,61 @@ TEST_CASE_TEMPLATE("factors have the products of their covariances; other kinds 
   }
 }
 
+namespace {
+
+/// How far R R' is from S, entry by entry, in units of the features.
+double error_of_root(const Covariances& covariances, Index row, const Matrix& S) {
+  Matrix R;
+  covariances.root(row, R);
+  REQUIRE(R.rows() == S.rows());
+  const Vector unit = S.diagonal().cwiseSqrt().unaryExpr([](double s) { return s > 0.0 ? s : 1.0; });
+  return ((R * R.transpose() - S).array() / (unit * unit.transpose()).array()).abs().maxCoeff();
+}
+
+}  // namespace
+
+TEST_CASE("roots of every kind, also times a factor, have the covariances as their squares") {
+  for (const Batch& batch : all_batches(5, 4, 70)) {
+    CAPTURE(batch.name);
+    const auto scaled = halosvm::scaled_covariances(batch.covariances, 3.0);
+    for (Index i = 0; i < 5; ++i) {
+      const Matrix& S = batch.dense[static_cast<std::size_t>(i)];
+      CHECK(error_of_root(*batch.covariances, i, S) <= 1e-6);  // some are stored as float
+      CHECK(error_of_root(*scaled, i, 3.0 * S) <= 1e-6);
+    }
+  }
+}
+
+TEST_CASE("roots keep the digits of features that are small beside others") {
+  const std::vector<double> units = {1e-6, 1.0, 1e7};
+  oracle::Random random(71);
+  std::vector<double> factors(6);
+  std::vector<double> variances(3);
+  Matrix F(3, 2);
+  Vector D(3);
+  for (Index j = 0; j < 3; ++j) {
+    const double unit = units[static_cast<std::size_t>(j)];
+    for (Index k = 0; k < 2; ++k) factors[static_cast<std::size_t>(2 * j + k)] = F(j, k) = unit * random.normal();
+    variances[static_cast<std::size_t>(j)] = D(j) = j == 1 ? 0.0 : unit * unit;
+  }
+  const halosvm::LowRankCovariances covariances(ArrayView(factors.data(), 3, 2), 1, 3,
+                                                ArrayView(variances.data(), 1, 3));
+  Matrix S = F * F.transpose();
+  S.diagonal() += D;
+  CHECK(error_of_root(covariances, 0, S) <= 1e-14);
+  Matrix R;
+  covariances.root(0, R);
+  // w lets the large features cancel: of matrices nothing would be left.
+  Vector w(3);
+  for (Index j = 0; j < 3; ++j) {
+    const Index k = (j + 1) % 3;
+    const Index l = (j + 2) % 3;
+    w(j) = (F(k, 0) * F(l, 1) - F(l, 0) * F(k, 1)) / 1e7;
+  }
+  const double square = D.cwiseProduct(w.cwiseAbs2()).sum();
+  CHECK((R.transpose() * w).squaredNorm() == doctest::Approx(square).epsilon(1e-9));
+}
+
 TEST_CASE("spreads in other norms have the norm's values, slopes and factors for every kind that has factors") {
   oracle::Random random(6);
   for (const Batch& batch : all_batches(9, 6, 77)) {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from halosvm import Gaussians, UncertainSVC, UncertainSVR
+from halosvm import Covariances, Gaussians, UncertainSVC, UncertainSVR
 
 SMOOTH = ("expected_squared_hinge", "expected_logistic")
 VALUES = ("squared_epsilon_insensitive", "huber", "squared_error")
@@ -31,6 +31,26 @@ def test_unequal_principal_axes_are_certified(loss, std):
         clf = UncertainSVC(loss=loss, C=1e6).fit(data, values > 0)
         assert clf.suboptimality_ <= 1e-6
         assert clf.n_iter_ < 1000
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", [*SMOOTH, "expected_huber_hinge"])
+@pytest.mark.parametrize("seed", [12, 23, 36])
+def test_bounds_hold_where_covariances_of_unequal_features_cancel(loss, seed):
+    """Two solvers: the bound of neither may be above the objective of the other."""
+    rng = np.random.default_rng(seed)
+    units = np.array([25.0, 0.015, 4e4])
+    X, y = rng.normal(size=(5, 3)) * units, np.array([1, 1, 1, 0, 0])
+    factors = rng.normal(size=(5, 3, 2)) * units[:, np.newaxis]
+    diagonal = (rng.random((5, 3)) < 0.5) * (0.3 * units) ** 2
+    errors, weights = Covariances.low_rank(factors, diagonal), 10.0 ** rng.uniform(-9, 9, 5)
+    found = [
+        UncertainSVC(1e4, loss=loss, solver=solver).fit(X, y, weights, X_cov=errors)
+        for solver in ("auto", "lbfgs")
+    ]
+    least = min(clf.objective_ for clf in found)
+    for clf in found:
+        assert clf.objective_ / (1.0 + clf.suboptimality_) <= least * (1.0 + 1e-10)
 
 
 @pytest.mark.parametrize("loss", SMOOTH)

@@ -134,6 +134,10 @@ class Covariances {
   /// The factors whose products these covariances are, or null. Scratch memory as for the operations above.
   virtual const Factors* factors() const { return nullptr; }
 
+  /// Resizes \p out to R with S_row = R R', in which small features are not lost beside large ones: the factors, and a
+  /// column for each independent error.
+  virtual void root(Index row, Matrix& out) const;
+
   /// The same covariances in any orthonormal basis of \p n_features vectors, for kinds that are alike in every
   /// direction; else null.
   virtual std::shared_ptr<const Covariances> in_basis(Index n_features) const {

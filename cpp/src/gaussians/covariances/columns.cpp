@@ -119,6 +119,13 @@ void ColumnsCovariances::add_weighted_matrices(const Rows& rows, const ConstVect
   scatter(inside, sum);
 }
 
+void ColumnsCovariances::root(Index row, Matrix& out) const {
+  Matrix inside;
+  inner_->root(row, inside);
+  out.setZero(n_features(), inside.cols());
+  for (Index c = 0; c < size(); ++c) out.row(columns_[static_cast<std::size_t>(c)]) = inside.row(c);
+}
+
 void ColumnsCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
                                                 double* scratch) const {
   VectorMap inside(scratch, size());

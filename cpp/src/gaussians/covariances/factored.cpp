@@ -2,47 +2,37 @@
 
 #include "gaussians/covariances/factored.hpp"
 
-#include "halosvm/gaussians/covariances/full.hpp"
-#include "halosvm/gaussians/subspace.hpp"
+#include "halosvm/core/check.hpp"
 
 namespace halosvm {
-namespace {
 
-/// All S_i as matrices of unit diagonal. \param deviations set to the roots of the diagonals, n_samples x n_features.
-std::vector<double> correlations(const Covariances& covariances, Matrix& deviations) {
-  const Index n = covariances.n_samples();
-  const Index d = covariances.n_features();
-  Vector scratch(covariances.scratch_size({1, 1}));
-  std::vector<double> all(static_cast<std::size_t>(n * d * d), 0.0);
-  for (Index i = 0; i < n; ++i) {
-    MatrixMap matrix(all.data() + i * d * d, d, d);
-    covariances.add_weighted_matrices({i, 1}, Vector::Ones(1), matrix, scratch.data());
-    matrix.triangularView<Eigen::StrictlyUpper>() = matrix.transpose();
-    deviations.row(i) = matrix.diagonal().cwiseSqrt().transpose();
-    const Vector inverse = deviations.row(i).transpose().unaryExpr([](double s) { return s > 0.0 ? 1.0 / s : 0.0; });
-    matrix = inverse.asDiagonal() * matrix * inverse.asDiagonal();
+void Covariances::root(Index row, Matrix& out) const {
+  const Factors* known = factors();
+  if (known == nullptr && !certain())
+    check::fail("covariances", std::string("of the kind ") + kind() + " have no root");
+  const Index rank = known == nullptr ? 0 : known->rank(row);
+  out.resize(n_features(), rank);
+  Vector scratch(scratch_size({1, 1}));
+  Matrix column(1, n_features());
+  for (Index k = 0; k < rank; ++k) {
+    known->combine({row, 1}, Vector::Unit(rank, k), column, scratch.data());
+    out.col(k) = column.row(0).transpose();
   }
-  return all;
 }
 
-}  // namespace
-
-Factored::Factored(const Covariances& covariances, const Execution& execution) {
+Factored::Factored(const Covariances& covariances, const Execution& execution) : offsets_(1, 0) {
   const Index n = covariances.n_samples();
-  const Index d = covariances.n_features();
-  Matrix deviations(n, d);
-  const std::vector<double> matrices = correlations(covariances, deviations);
-  const SubspaceFactors factors = truncate(FullCovariances(ArrayView(matrices.data(), n * d, d), n), 1.0, execution);
-  offsets_ = factors.offsets();
-  values_.resize(static_cast<std::size_t>(d * offsets_.back()));
-  factors.write(values_.data());
-  double* row = values_.data();
-  for (Index i = 0; i < n; ++i) {
-    const Index rank = offsets_[static_cast<std::size_t>(i + 1)] - offsets_[static_cast<std::size_t>(i)];
-    for (Index j = 0; j < d; ++j, row += rank) VectorMap(row, rank) *= deviations(i, j);
+  std::vector<Matrix> roots(static_cast<std::size_t>(n));
+  run_tasks(n, execution, [&](Index i, int /*slot*/, Checkpoint& checkpoint) {
+    checkpoint();
+    covariances.root(i, roots[static_cast<std::size_t>(i)]);
+  });
+  for (const Matrix& root : roots) {
+    values_.insert(values_.end(), root.data(), root.data() + root.size());
+    offsets_.push_back(offsets_.back() + root.cols());
   }
-  covariances_ =
-      low_rank_covariances(ArrayView(values_.data(), 1, static_cast<Index>(values_.size())), offsets_.data(), n, d);
+  covariances_ = low_rank_covariances(ArrayView(values_.data(), 1, static_cast<Index>(values_.size())), offsets_.data(),
+                                      n, covariances.n_features());
 }
 
 }  // namespace halosvm

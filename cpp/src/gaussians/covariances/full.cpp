@@ -192,6 +192,21 @@ void FullCovariances::add_weighted_matrices(const Rows& rows, const ConstVectorR
   }
 }
 
+/// By the eigenvectors of the correlations; those of eigenvalues that are rounding are left out.
+void FullCovariances::root(Index row, Matrix& out) const {
+  const Index d = n_features();
+  Vector scratch(d * d);
+  const ConstMatrixMap S(matrices_.block({row * d, d}, scratch.data()).data(), d, d);
+  const Vector deviations = S.diagonal().cwiseMax(0.0).cwiseSqrt();
+  const Vector inverse = deviations.unaryExpr([](double s) { return s > 0.0 ? 1.0 / s : 0.0; });
+  linalg::SymmetricEigen eigen;
+  eigen.compute(Columns(0.5 * inverse.asDiagonal() * (S + S.transpose()) * inverse.asDiagonal()));
+  const Vector& values = eigen.values();  // ascending
+  const double rounding = 0x1p-53 * static_cast<double>(d) * values(d - 1);
+  const Index rank = (values.array() > rounding).count();
+  out = deviations.asDiagonal() * eigen.vectors().rightCols(rank) * values.tail(rank).cwiseSqrt().asDiagonal();
+}
+
 void FullCovariances::add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum,
                                              double* scratch) const {
   const Index d = n_features();

@@ -76,6 +76,15 @@ void LowRankCovariances::copy_factor(Index row, Matrix& out) const {
   if (in_place_or_out.data() != out.data()) out = in_place_or_out;
 }
 
+void LowRankCovariances::root(Index row, Matrix& out) const {
+  copy_factor(row, out);
+  if (!diagonal_) return;
+  Matrix own;
+  diagonal_->root(row, own);
+  out.conservativeResize(Eigen::NoChange, out.cols() + own.cols());
+  out.rightCols(own.cols()) = own;
+}
+
 void LowRankCovariances::project_one(Index row, const ConstVectorRef& w, VectorRef p, double* scratch) const {
   const Index strip = strip_rows(n_features(), largest_rank_);
   p.setZero();

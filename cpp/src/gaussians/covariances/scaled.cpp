@@ -5,6 +5,7 @@
 #include "halosvm/core/check.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace halosvm {
@@ -65,6 +66,11 @@ void ScaledCovariances::add_weighted_diagonals(const Rows& rows, const ConstVect
   VectorMap scaled(scratch, rows.count);
   scaled = factor_ * a;
   base_->add_weighted_diagonals(rows, scaled, sum, scratch + scaled.size());
+}
+
+void ScaledCovariances::root(Index row, Matrix& out) const {
+  base_->root(row, out);
+  out *= std::sqrt(factor_);
 }
 
 }  // namespace halosvm

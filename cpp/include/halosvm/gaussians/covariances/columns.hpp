@@ -42,6 +42,7 @@ class ColumnsCovariances final : public Covariances, public Factors {
     columns.insert(columns.end(), columns_.begin(), columns_.end());
     return true;
   }
+  void root(Index row, Matrix& out) const override;
   void prefetch(Index row) const override { inner_->prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override {
     inner_->check_once(argument, execution);

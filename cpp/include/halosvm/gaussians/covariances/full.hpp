@@ -33,6 +33,7 @@ class FullCovariances final : public Covariances {
   void products(const Rows& rows, const ConstVectorRef& w, MatrixRef out, double* scratch) const override;
   void add_weighted_matrices(const Rows& rows, const ConstVectorRef& a, MatrixRef sum, double* scratch) const override;
   void add_weighted_diagonals(const Rows& rows, const ConstVectorRef& a, VectorRef sum, double* scratch) const override;
+  void root(Index row, Matrix& out) const override;
   void prefetch(Index row) const override { matrices_.prefetch(row * n_features()); }
   /// Also throws when a matrix is not symmetric, or has a negative eigenvalue, beyond max(1e-8, 4 n_features times the
   /// relative precision of the storage) times its largest entry.

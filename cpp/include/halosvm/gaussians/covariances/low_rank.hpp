@@ -46,6 +46,7 @@ class LowRankCovariances final : public Covariances, public Factors {
   /// Resizes \p out to F_row, n_features x rank(row).
   void copy_factor(Index row, Matrix& out) const;
 
+  void root(Index row, Matrix& out) const override;
   const Factors* factors() const override { return diagonal_ ? nullptr : this; }
 
   Index rank(Index row) const override {

@@ -35,6 +35,7 @@ class ScaledCovariances final : public Covariances {
   bool add_support(const Rows& rows, std::vector<Index>& columns) const override {
     return base_->add_support(rows, columns);
   }
+  void root(Index row, Matrix& out) const override;
   void prefetch(Index row) const override { base_->prefetch(row); }
   void check(const std::string& argument, const Execution& execution) const override {
     base_->check_once(argument, execution);
