@@ -38,7 +38,7 @@ from halosvm import ErrorsLeftOutWarning, Gaussians, MeasurementClassifier
 from halosvm.commands.demo import measurements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from common import Array
     from numpy.typing import NDArray
@@ -420,16 +420,11 @@ def summary(results: dict[str, dict[str, list[Score]]]) -> str:
     )
 
 
-def iterate(options: Options) -> Iterator[tuple[str, dict[str, list[Score]]]]:
-    """Yield each table with its scores."""
-    for table in TABLES:
-        yield table, all_scores(table, 3 if options.quick else 20, options.seed)
-
-
 def experiment(options: Options) -> None:
     """Print a table for every data set, then ranks; keep all scores as CSV."""
     results = {}
-    for table, found in iterate(options):
+    for table in TABLES:
+        found = all_scores(table, 3 if options.quick else 20, options.seed)
         results[table] = found
         print(f"{report(table, found)}\n", flush=True)
     print(summary(results))

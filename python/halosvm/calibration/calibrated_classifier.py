@@ -5,7 +5,7 @@ Curves are fitted to decision values of examples that the classifier has not see
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -17,18 +17,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from halosvm.calibration import METHODS
-from halosvm.calibration.curves import IsotonicCurve, Temperature
+from halosvm.calibration.curves import IsotonicCurve, Temperature, normalised
 from halosvm.calibration.expectations import mean_over
 from halosvm.calibration.platt import PlattScaling
 from halosvm.calibration.scores import plain, scores
 from halosvm.checks.errors_seen import had_errors, warn_of_errors_left_out
 from halosvm.checks.estimator import (
-    ERRORS,
-    GaussianClassifier,
     GaussianEstimator,
     read_example_weights,
 )
 from halosvm.checks.parameters import require_choice
+from halosvm.checks.probabilities import ProbabilityClassifier
 from halosvm.checks.targets import exact_labels
 from halosvm.gaussians.covariance_arrays import roots_of
 from halosvm.gaussians.gaussians import Gaussians
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, GaussianEstimator):  # type: ignore[misc]
+class UncertainCalibratedClassifier(MetaEstimatorMixin, ProbabilityClassifier, GaussianEstimator):  # type: ignore[misc]
     """Probabilities of classes that know the error bars: their expectations over each example.
 
     scikit-learn's `CalibratedClassifierCV` does the same for points, and takes Gaussians as well,
@@ -96,8 +95,6 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
     True
     """
 
-    __metadata_request__predict_proba: ClassVar = ERRORS
-
     _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True
     _takes_missing = True  # as far as the estimator does
@@ -130,7 +127,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
         require_choice(self.method, "method", METHODS)
         with self._all_or_nothing():
             frozen = isinstance(self.estimator, FrozenEstimator)
-            given = isinstance(X, self._example_types) or X_std is not None or X_cov is not None
+            given = self._tells_of_errors(X, X_std, X_cov)
             if frozen and not given and had_errors(self.estimator):
                 warn_of_errors_left_out(self)
             data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
@@ -250,26 +247,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, GaussianClassifier, Gaus
             [curve.probability(decision[..., k], 0.0) for k, curve in enumerate(self.curves_)],
             axis=-1,
         )
-        total = p.sum(axis=-1, keepdims=True)
-        even = np.full_like(p, 1.0 / p.shape[-1])
-        shares: Array = np.divide(p, total, out=even, where=total > 0.0)
-        return shares
-
-    def predict(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each example.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Examples as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        codes = self.predict_proba(X, X_std=X_std, X_cov=X_cov).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
+        return normalised(p)
 
     def _scores(self, model: Any, data: Any) -> tuple[Array, Array]:
         return scores(model, data, logits=self.method == "temperature")

@@ -136,6 +136,14 @@ class Temperature:
         return mean_over(lambda f: softmax(f, axis=-1), decision / t, roots / t, power)
 
 
+def normalised(p: Array) -> Array:
+    """Return values (..., k) of the curves of k classes as shares; equal ones where all are 0."""
+    total = p.sum(axis=-1, keepdims=True)
+    even = np.full_like(p, 1.0 / p.shape[-1])
+    shares: Array = np.divide(p, total, out=even, where=total > 0.0)
+    return shares
+
+
 def margin_log_loss(decision: Array, codes: NDArray[np.intp], weights: Array) -> float:
     """Return the log loss of left-out decision values under the temperature that suits them.
 

@@ -242,9 +242,11 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         return data
 
     def _warn_if_errors_left_out(self, X: Any, X_std: Any, X_cov: Any) -> None:
-        explicit = isinstance(X, self._example_types) or X_std is not None or X_cov is not None
-        if self._had_errors and not explicit:
+        if self._had_errors and not self._tells_of_errors(X, X_std, X_cov):
             warn_of_errors_left_out(self)
+
+    def _tells_of_errors(self, X: Any, X_std: Any, X_cov: Any) -> bool:
+        return isinstance(X, self._example_types) or X_std is not None or X_cov is not None
 
     def _read_data(self, X: Any, X_std: Any, X_cov: Any) -> Any:
         X_std, X_cov = without_counted_errors(X, X_std, X_cov)
@@ -356,6 +358,17 @@ def require_one_order(examples: dict[str, Any], columns: dict[str, Any]) -> None
     other, index = first_index(examples | columns)
     for argument, given in columns.items():
         frames.require_same_index(argument, given, other, index)
+
+
+def read_groups(X: Any, groups: Any, n_samples: int) -> NDArray[np.intp] | None:
+    """Return a number for the group of each row of X, None where none are given."""
+    if groups is None:
+        return None
+    require_index_of(X, "groups", groups)
+    given = np.asarray(groups)
+    if given.shape != (n_samples,):
+        raise ValueError(f"groups has shape {given.shape}, expected ({n_samples},)")
+    return np.unique(given, return_inverse=True)[1]
 
 
 def first_index(given: dict[str, Any]) -> tuple[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from halosvm.core.plotting import require_matplotlib
+
 # Colours that can be told apart by everyone (Okabe and Ito), and markers for prints without colour.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
@@ -21,13 +23,9 @@ def marker(k: int) -> str:
 
 def pyplot(who: str) -> Any:
     """Return `matplotlib.pyplot`, or say how to get it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError(
-            f"{who} draws with matplotlib, which is not installed: "
-            "python -m pip install 'halosvm[plot]'"
-        ) from None
+    require_matplotlib(who)
+    import matplotlib.pyplot as plt
+
     return plt
 
 

@@ -79,9 +79,9 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_figure(path: str | os.PathLike[str], figure: Figure, dpi: float) -> None:
-    """Write a figure of matplotlib as PNG, as `write_bytes` does."""
+    """Write a figure of matplotlib in the format that the ending names, as `write_bytes` does."""
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=dpi)
+    figure.savefig(content, format=Path(path).suffix[1:].lower(), dpi=dpi)
     write_bytes(path, content.getvalue())
 
 

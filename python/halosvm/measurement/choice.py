@@ -244,10 +244,10 @@ class MeasurementChoice(GaussianEstimator):
     def _combined(self, X: Any, X_std: Any, X_cov: Any) -> Array:
         """Return the mean answer; without news of errors for rows with errors out of range."""
         data = self._read_with_errors(X, X_std, X_cov)
-        given = isinstance(X, self._example_types) or X_std is not None or X_cov is not None
         news = self._fallback != self.chosen_ and self._watches()
         outside = self._outside(data) if news else np.zeros(len(data), dtype=bool)
-        if outside.any() and given:  # else there is a warning already
+        # Where nothing is told of errors there is a warning already.
+        if outside.any() and self._tells_of_errors(X, X_std, X_cov):
             warn_user(
                 f"the errors of {outside.sum()} of {len(data)} rows lie outside of those of "
                 "training, which some candidates learnt from; these rows are answered by "

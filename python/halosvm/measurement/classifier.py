@@ -5,19 +5,21 @@ Values with errors and labels enter; probabilities of classes leave, and a table
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from halosvm.calibration.curves import normalised
 from halosvm.calibration.platt import PlattScaling
-from halosvm.checks.estimator import ERRORS, GaussianClassifier, read_example_weights
+from halosvm.checks.estimator import read_example_weights, read_groups
 from halosvm.checks.parameters import require_choice
+from halosvm.checks.probabilities import ProbabilityClassifier
 from halosvm.checks.targets import exact_labels
 from halosvm.measurement.candidates import Candidate, classifiers
 from halosvm.measurement.choice import MeasurementChoice
-from halosvm.measurement.folds import read_groups, without_warnings
+from halosvm.measurement.folds import without_warnings
 from halosvm.population.class_populations import ClassPopulations
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _GAIN = 1e-3
 _FEW_ROWS, _SOME_ROWS = 200, 1000
 
 
-class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
+class MeasurementClassifier(ProbabilityClassifier, MeasurementChoice):
     """Probabilities of classes from measurements with errors, by the ways that validation chose.
 
     Whether errors help, and how, differs from table to table: posterior means of the true values
@@ -138,9 +140,6 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
     3
     """
 
-    __metadata_request__predict_proba: ClassVar = ERRORS
-    __metadata_request__predict_log_proba: ClassVar = ERRORS
-
     _needs = "predict_proba"
 
     def __init__(
@@ -231,38 +230,6 @@ class MeasurementClassifier(GaussianClassifier, MeasurementChoice):
         check_is_fitted(self)
         return self._combined(X, X_std, X_cov)
 
-    def predict_log_proba(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> Array:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Measurements as in `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        with np.errstate(divide="ignore"):
-            logs: Array = np.log(self.predict_proba(X, X_std=X_std, X_cov=X_cov))
-        return logs
-
-    def predict(self, X: Any, *, X_std: Any = None, X_cov: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each example.
-
-        Parameters
-        ----------
-        X, X_std, X_cov
-            Measurements as in `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        codes = self.predict_proba(X, X_std=X_std, X_cov=X_cov).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
-
     # ---- what the choice asks for ----------------------------------------------------------------
     def _built_in(self) -> list[Candidate]:
         return classifiers(curves=self.calibrate is True)
@@ -339,7 +306,4 @@ def _probabilities(answers: Array, curves: list[Any]) -> Array:
         p = curves[0].probability(answers)
         return np.column_stack([1.0 - p, p])
     each = np.column_stack([curve.probability(answers[:, k]) for k, curve in enumerate(curves)])
-    total = each.sum(axis=1, keepdims=True)
-    even = np.full_like(each, 1.0 / each.shape[1])
-    shares: Array = np.divide(each, total, out=even, where=total > 0.0)
-    return shares
+    return normalised(each)

@@ -37,9 +37,9 @@ class ComparisonTable(np.ndarray):
         head = f"{'candidate':{width}}  {'loss':>8} {'error':>7}  {'difference':>10} {'error':>7}"
         lines = [f"{head}  {'weight':>6}"]
         for name, loss, error, difference, of_it, weight in self.tolist():
-            own = f"{name:{width}}  {loss:8.4f} {error:7.4f}"
+            own = f"{name:{width}}  {loss:8.3f} {error:7.3f}"
             share = f"  {weight:6.2f}" if weight else ""
-            lines.append(f"{own}  {difference:+10.4f} {of_it:7.4f}{share}")
+            lines.append(f"{own}  {difference:+10.3f} {of_it:7.3f}{share}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -143,9 +143,9 @@ def eligible_of(candidates: list[Candidate], left_out: LeftOut) -> tuple[list[in
     plain, best = (min(those, key=lambda i: means[i]) for those in (without, others))
     gain, error = left_out.difference(plain, best)
     measured = (
-        f"the best with errors, {candidates[best].name!r}, loses {means[best]:.4f}, the best "
-        f"without, {candidates[plain].name!r}, {means[plain]:.4f}; the difference is {gain:.4f} "
-        f"+- {error:.4f}"
+        f"the best with errors, {candidates[best].name!r}, loses {means[best]:.3f}, the best "
+        f"without, {candidates[plain].name!r}, {means[plain]:.3f}; the difference is {gain:.3f} "
+        f"+- {error:.3f}"
     )
     if gain > error:
         return everything, f"Errors help: {measured}."

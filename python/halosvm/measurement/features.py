@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from halosvm.checks.estimator import GaussianEstimator, read_example_weights
+from halosvm.checks.estimator import GaussianEstimator, read_example_weights, read_groups
 from halosvm.checks.gaussians_out import GaussiansOut
 from halosvm.checks.parameters import require_count
-from halosvm.measurement.folds import read_groups, splits_of, without_warnings
+from halosvm.measurement.folds import splits_of, without_warnings
 from halosvm.population.class_populations import ClassPopulations
 from halosvm.population.empirical_bayes import EmpiricalBayes
 

@@ -20,7 +20,6 @@ from sklearn.model_selection import (
     check_cv,
 )
 
-from halosvm.checks.estimator import require_index_of
 from halosvm.checks.parameters import require_count
 
 if TYPE_CHECKING:
@@ -63,17 +62,6 @@ def splits_of(
     seed = random_state.randint(2**31 - 1)
     folds = kind(min(int(cv), most), shuffle=True, random_state=seed)
     return list(folds.split(rows, codes, groups))
-
-
-def read_groups(X: Any, groups: Any, n_samples: int) -> NDArray[np.intp] | None:
-    """Return a number for the group of each row of X, None where none are given."""
-    if groups is None:
-        return None
-    require_index_of(X, "groups", groups)
-    given = np.asarray(groups)
-    if given.shape != (n_samples,):
-        raise ValueError(f"groups has shape {given.shape}, expected ({n_samples},)")
-    return np.unique(given, return_inverse=True)[1]
 
 
 @contextmanager

@@ -13,10 +13,14 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from halosvm.checks import reading
-from halosvm.checks.estimator import GaussianRegressor, read_example_weights, require_index_of
+from halosvm.checks.estimator import (
+    GaussianRegressor,
+    read_example_weights,
+    read_groups,
+    require_index_of,
+)
 from halosvm.measurement.candidates import regressors
 from halosvm.measurement.choice import MeasurementChoice
-from halosvm.measurement.folds import read_groups
 from halosvm.population.measurements import paule_mandel
 
 if TYPE_CHECKING:

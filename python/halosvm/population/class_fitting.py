@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from halosvm import _core
 from halosvm.checks.parameters import thread_count
 
-from .fitting import print_progress
+from .fitting import print_progress, prior_weight_of
 from .measurements import robust_scale
 from .populations import drawn_start
 
@@ -44,10 +44,7 @@ _LEAST_OF_CLASS = 200
 # Fits that are only compared stop here, for each row: far below what their log losses differ by.
 _TOL_OF_CHOICE = 1e-3
 _FOLDS = 5
-# As EmpiricalBayes has them: examples of each feature's own variance that keep V regular, and the
-# part of all examples that double precision needs.
-_FLOOR = 1e-6
-_RESOLUTION = 1e-9
+_FLOOR = 1e-6  # what `reg_covar` of EmpiricalBayes is by default
 
 
 class Candidate(NamedTuple):
@@ -131,9 +128,7 @@ class ClassFitter:
             Whose covariance, one for all, joins the members of each component that has its own.
         """
         settings = self.settings
-        weight = 0.0
-        if settings.reg_covar != 0:
-            weight = max(_FLOOR, _RESOLUTION * self.rows.weights.sum())
+        weight = prior_weight_of(0.0 if settings.reg_covar == 0 else _FLOOR, self.rows.weights)
         prior, scatter = weight * self.variance, None
         if borrowed is not None and settings.reg_covar != 0:
             members = self._members(settings.reg_covar)

@@ -16,6 +16,7 @@ from halosvm.checks.estimator import (
     ERRORS,
     have_errors,
     read_example_weights,
+    read_groups,
     require_one_order,
 )
 from halosvm.checks.parameters import require_choice, require_count, require_number, thread_count
@@ -245,7 +246,7 @@ class ClassPopulations(ClassModel):
             data, y, sample_weight = self._read_training_data(X, y, X_std, X_cov, sample_weight)
             self.classes_, codes = encode_labels(np.asarray(y))
             weights = as_repetitions(read_example_weights(data, sample_weight, len(data)))
-            groups = None if groups is None else _read_groups(groups, len(data))
+            groups = read_groups(X, groups, len(data))
             rows = LabelledRows(data, codes.astype(np.intp), weights, len(self.classes_))
             return self._fit(rows, groups)
 
@@ -357,10 +358,3 @@ class ClassPopulations(ClassModel):
             raise ValueError(f"priors sum to {priors.sum():g}, not to 1")
         normalised: Array = priors / priors.sum()
         return normalised
-
-
-def _read_groups(groups: Any, n_samples: int) -> NDArray[Any]:
-    read = np.asarray(groups)
-    if read.shape != (n_samples,):
-        raise ValueError(f"groups has the shape {read.shape}, X has {n_samples} rows")
-    return np.unique(read, return_inverse=True)[1].reshape(-1)

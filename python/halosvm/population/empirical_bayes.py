@@ -22,11 +22,11 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
-from .error_scale import estimate, groups_of, posterior_covariances, require_error_scale
+from .error_scale import estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
 from .fitting import Fitter, warn_of_columns
 from .population_model import PopulationModel
-from .populations import form_of
+from .populations import form_of, posterior_covariances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

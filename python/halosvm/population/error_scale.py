@@ -10,12 +10,14 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import softmax
 
 from halosvm import _core
 from halosvm.checks.parameters import require_number
 from halosvm.gaussians.covariance_kinds import storage_of
-from halosvm.gaussians.covariances import Covariances
+
+from .populations import posterior_covariances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +36,7 @@ _BOUND = 2.0 * np.log(1000.0)
 _TOL = 1e-6
 # Factors of which each is profiled; of more, intervals and tests are those of the curvature.
 PROFILED = 10
+_SCANNED = 10.0 ** np.arange(-1.5, 3.1, 0.5)  # common factors, to find the highest maximum
 _LONGEST = 1.0  # step of log h
 _NORMAL = 1.959964  # of an interval of 95 %
 _CLOSE = 0.02  # standard errors
@@ -79,50 +82,47 @@ class Profile:
         slope = np.array([each[group].sum() for group in self.groups])
         return float(self.result["history"][-1]), slope * self.unit
 
-    def maximise(self, factors: tuple[float, ...] = (1.0, 10.0, 100.0)) -> tuple[Array, float]:
-        """Return the best z and the log likelihood there, by the method of Broyden and others.
+    def maximise(self, near: float | None = None) -> tuple[Array, float]:
+        """Return the best z and the log likelihood there.
 
-        It begins with the best of some common factors: errors of another unit may be too small to
-        have a slope.
+        It begins with the best common factor, which is `near` or looked for: likelihoods may have
+        several maxima, and errors of another unit may be too small to have a slope.
         """
-        best = None
-        for factor in factors:
-            z = 2.0 * np.log(factor) / self.unit
+        best: tuple[float, Array, Any] | None = None
+
+        def falling(z: Array) -> tuple[float, Array]:
+            nonlocal best
             value, slope = self(z)
-            if best is None or value > best[1]:
-                best = z, value, slope, self.result
+            if best is None or value > best[0]:
+                best = value, z.copy(), self.result
+                self._note(value)
+            self.result = best[2]
+            return -value, -slope
+
+        def of_common(log_factor: float) -> float:
+            return falling(2.0 * log_factor / self.unit)[0]
+
+        if near is None:
+            scanned = np.log(_SCANNED)
+            at = int(np.argmin([of_common(each) for each in scanned]))
+            ends = scanned[[max(at - 1, 0), min(at + 1, len(scanned) - 1)]]
+            tolerance = 0.1 * _CLOSE * self.unit.min()
+            minimize_scalar(
+                of_common, bounds=tuple(ends), method="bounded", options={"xatol": tolerance}
+            )
+        else:
+            of_common(float(np.log(near)))
         assert best is not None
-        z, value, slope, self.result = best
+        if len(self.groups) > 1:
+            limits = np.column_stack([-self.bound, self.bound])
+            options = {"ftol": 0.0, "gtol": _CLOSE}
+            minimize(falling, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        value, z, self.result = best
+        return z, value
+
+    def _note(self, value: float) -> None:
         if value > self.history[-1]:
             self.history.append(value)
-        inverse = np.eye(len(z))
-        for _ in range(200):
-            free = ~((np.abs(z) >= self.bound) & (slope * z > 0))
-            way = np.where(free, inverse @ np.where(free, slope, 0.0), 0.0)
-            if not way @ slope > 0:
-                inverse, way = np.eye(len(z)), np.where(free, slope, 0.0)
-            if way @ slope < _CLOSE**2:
-                break
-            kept = self.result
-            longest = np.abs(way * self.unit).max()
-            length = min(1.0, _LONGEST / longest)
-            while True:
-                other = np.clip(z + length * way, -self.bound, self.bound)
-                reached, there = self(other)
-                if reached >= value or length * longest < 1e-6:
-                    break
-                self.result, length = kept, 0.3 * length
-            if reached < value:
-                self.result = kept
-                break
-            move, change = other - z, slope - there
-            if move @ change > 1e-3 * np.linalg.norm(move) * np.linalg.norm(change):
-                r = 1.0 / (move @ change)
-                left = np.eye(len(z)) - r * np.outer(move, change)
-                inverse = left @ inverse @ left.T + r * np.outer(move, move)
-            z, value, slope = other, reached, there
-            self.history.append(value)
-        return z, value
 
     def curvature(self, z: Array) -> Array:
         """Return minus the second derivatives, from differences of slopes."""
@@ -216,17 +216,6 @@ def with_scaled_errors(data: Gaussians, scales: Array) -> Gaussians:
     covariances = data.covariances.scaled(scales)
     covariances.require_in_range("X with errors times error_scale_")
     return data.replaced(covariances=covariances)
-
-
-def posterior_covariances(found: dict[str, Any]) -> Covariances:
-    """Return the covariances of posteriors that the core found, of the kind that it says."""
-    if found["kind"] == "zero":
-        return Covariances.zero(*found["means"].shape)
-    if found["kind"] == "diagonal":
-        return Covariances.diagonal(found["variances"])
-    if found["kind"] == "low_rank":
-        return Covariances.low_rank(found["factors"], found["variances"])
-    return Covariances.full(found["matrices"])
 
 
 def slopes(population: Any, fitter: Fitter) -> Array:

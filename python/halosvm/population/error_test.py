@@ -153,7 +153,7 @@ def _tested(
     profile = Profile(fitter, right, groups)
     # The start may be less near to its maximum than what is compared with it.
     at_one, _ = profile(np.zeros(len(groups)))
-    z, value = profile.maximise() if common is None else profile.maximise((common,))
+    z, value = profile.maximise(common)
     best, curvature, scales = profile.result, profile.curvature(z), profile.scales(z)
     rows = []
     for at, (name, group) in enumerate(zip(names, groups, strict=True)):

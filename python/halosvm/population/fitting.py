@@ -37,6 +37,11 @@ _CHANCE = 1e-6
 _RESOLUTION = 1e-9
 
 
+def prior_weight_of(reg_covar: float, weights: Array) -> float:
+    """Return how many examples of a feature's own variance join each component, if any."""
+    return max(float(reg_covar), _RESOLUTION * float(weights.sum())) if reg_covar > 0 else 0.0
+
+
 class Fitter:
     """Fits populations of several sizes to the same data."""
 
@@ -48,9 +53,7 @@ class Fitter:
         self.n_threads = thread_count(settings.n_threads)
         self.mean, variance = robust_scale(data, self.weights)
         self.scale = np.sqrt(variance)
-        self.prior_weight = float(settings.reg_covar)
-        if self.prior_weight > 0:
-            self.prior_weight = max(self.prior_weight, _RESOLUTION * self.weights.sum())
+        self.prior_weight = prior_weight_of(settings.reg_covar, self.weights)
         self.prior = self.prior_weight * variance
         self.random_state = check_random_state(settings.random_state)
         self.points: tuple[Array, Array, Array] | None = None

@@ -153,6 +153,17 @@ def _leading_factors(V: Array, n_factors: int) -> Array:
     return factors
 
 
+def posterior_covariances(found: dict[str, Any]) -> Covariances:
+    """Return the covariances of posteriors that the core found, of the kind that it says."""
+    if found["kind"] == "zero":
+        return Covariances.zero(*found["means"].shape)
+    if found["kind"] == "diagonal":
+        return Covariances.diagonal(found["variances"])
+    if found["kind"] == "low_rank":
+        return Covariances.low_rank(found["factors"], found["variances"])
+    return Covariances.full(found["matrices"])
+
+
 def given_start(init: Any, form: Form, n_components: int, n_features: int) -> _core.Population:
     """Read an `init` of weights, means and covariances."""
     weights, means, covariances = init

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import sys
 
 import numpy as np
 import pandas as pd
@@ -48,7 +49,7 @@ def test_screen_is_that_of_the_function(capsys, table):
         assert f"\n{part}" in out
     best = sorted(found.candidates, key=lambda each: each.log_loss)
     for candidate in best[:3]:  # not all of many
-        assert f"{candidate.log_loss:.4f}" in out
+        assert f"{candidate.log_loss:.3f}" in out
     typed = " ".join(out.replace("\\\n", "").split())
     assert f"halosvm doctor {table} --label kind --output model.skops" in typed
     assert max(map(len, out.splitlines())) <= max(100, len(str(table)) + 30)
@@ -70,6 +71,13 @@ def test_rows_of_another_table_are_compared_without_their_labels(capsys, table, 
     assert status == 0
     assert "Of 60 other rows" in out
     assert "do not let a classifier read sizes" in out.replace("\n ", "")
+
+
+def test_matplotlib_that_is_missing_is_told_before_the_work(capsys, table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, err = run(capsys, "doctor", table, "--figure", "figure.png")
+    assert (status, out) == (1, "")
+    assert "pip install 'halosvm[plot]'" in err
 
 
 def test_figure_appears_whole_or_not_at_all(capsys, table, tmp_path, monkeypatch):

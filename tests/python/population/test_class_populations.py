@@ -413,7 +413,7 @@ def test_data_that_make_no_sense_are_refused():
         ClassPopulations().fit(X, np.zeros(30), X_std=errors)
     with pytest.raises(ValueError, match="sample_weight is 0 for all examples of class 1"):
         ClassPopulations().fit(X, y, X_std=errors, sample_weight=(y == 0).astype(float))
-    with pytest.raises(ValueError, match="groups has the shape"):
+    with pytest.raises(ValueError, match="groups has shape"):
         ClassPopulations().fit(X, y, X_std=errors, groups=[1, 2])
     with pytest.raises(ValueError, match="class 1 has no rows where a part, or a group"):
         ClassPopulations(random_state=0).fit(X, y, X_std=errors, groups=y)

@@ -1,9 +1,13 @@
 """Sizes of errors told up to factors: against the maximum of normal densities, and simulations."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi2
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
 
 from halosvm import Covariances, EmpiricalBayes, Gaussians, load_model, save_model
 from halosvm.population.error_scale import slopes
@@ -249,6 +253,24 @@ def test_right_errors_are_kept_and_wrong_ones_found():
     assert refused <= 3  # binomial(12, 0.05): more have the probability 0.002
     assert found == 12
     assert inside >= 9
+
+
+@pytest.mark.parametrize("columns", [[0, 2], [0, 2, 3], [0, 2, 6, 7], list(range(10))])
+def test_no_common_factor_is_likelier_than_the_one_found(columns):
+    """Features that depend on each other have a likelihood with several maxima."""
+    data = load_breast_cancer().data
+    x, std = data[:, columns], data[:, [j + 10 for j in columns]]
+
+    def log_likelihood(factor):
+        population = EmpiricalBayes(tol=1e-7, max_iter=2000)
+        return population.fit(x, X_std=factor * std).log_likelihood_[-1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # where the factor is far too large
+        found = EmpiricalBayes().error_test(x, X_std=std, features=[])[0].factor
+        best = log_likelihood(found)
+        for factor in (0.05, 0.1, 0.17, 0.25, 0.5, 0.7, 1.0):
+            assert log_likelihood(factor) <= best + 0.1
 
 
 def test_errors_in_another_unit_are_found():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,8 @@ import numpy as np
 from halosvm.commands.choices import CommandError
 from halosvm.commands.tables.groups import groups_of
 from halosvm.commands.tables.reading import progress, read, refuse_one_file_for_both
-from halosvm.files.atomic import require_writable, write_bytes
+from halosvm.core.plotting import require_matplotlib
+from halosvm.files.atomic import require_writable, write_figure
 from halosvm.files.model_file import is_skops, require_form
 from halosvm.files.table_models import Trained, save
 from halosvm.files.tables.labels import parse_labels
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import argparse
 
     from halosvm.files.tables.table import Table
-    from halosvm.measurement.doctor import Diagnosis
 
 _ENDINGS = (".png", ".pdf", ".svg")
 
@@ -64,7 +63,7 @@ def doctor(arguments: argparse.Namespace) -> None:
     found = replace(found, errors_as=given, source=arguments.table, label=arguments.label)
     print(found)
     if arguments.figure is not None:
-        _write_figure(found, arguments.figure)
+        write_figure(arguments.figure, found.plot(), dpi=120)
     if arguments.output is not None:
         if found.classifier is None:
             raise CommandError(
@@ -92,6 +91,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise CommandError(
             f"--figure {arguments.figure}: its ending must be one of {', '.join(_ENDINGS)}"
         )
+    if arguments.figure is not None:
+        require_matplotlib("the doctor")
 
 
 def _other(arguments: argparse.Namespace, table: Table, trained: Trained) -> Table:
@@ -100,9 +101,3 @@ def _other(arguments: argparse.Namespace, table: Table, trained: Trained) -> Tab
     own.table, own.label, own.labels, own.keep, own.group = arguments.test, None, None, (), None
     own.drop, own.weight = (), None
     return read(own, model_features=table.features, trained=trained)
-
-
-def _write_figure(found: Diagnosis, path: str) -> None:
-    content = BytesIO()
-    found.plot().savefig(content, format=Path(path).suffix[1:].lower(), dpi=120)
-    write_bytes(path, content.getvalue())

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .words import SIGNIFICANT
+from halosvm.core.plotting import require_matplotlib
+
+from .words import SIGNIFICANT, short
 
 if TYPE_CHECKING:
     from .examination import Diagnosis
@@ -19,18 +21,14 @@ _LEAST = 1e-3
 def draw(found: Diagnosis, figure: Any = None) -> Any:
     """Draw shares of errors, their factors and ranges, and gains of the ways to learn."""
     if figure is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError(
-                "the doctor draws with matplotlib, which is not installed: "
-                "python -m pip install 'halosvm[plot]'"
-            ) from None
+        require_matplotlib("the doctor")
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=(10, 7), layout="constrained")
     panels = figure.subplots(2, 2)
     order = np.argsort(-np.nan_to_num(found.sizes.shares), kind="stable")[:_MOST]
     holes = [f" ({100 * m:.0f} % missing)" if m > 0 else "" for m in found.sizes.missing[order]]
-    names = [_short(found.features[j]) + hole for j, hole in zip(order, holes, strict=True)]
+    names = [short(found.features[j], 18) + hole for j, hole in zip(order, holes, strict=True)]
     at = np.arange(len(order))[::-1]
 
     axes = panels[0, 0]
@@ -71,10 +69,6 @@ def draw(found: Diagnosis, figure: Any = None) -> Any:
         colour = (_BLUE if each.gain > 0 else _RED) if each.clear else _GREY
         axes.errorbar(each.gain, height, xerr=each.gain_error, fmt="o", color=colour, capsize=3)
     axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(ways)), [_short(each.name, 40) for each in ways])
+    axes.set_yticks(range(len(ways)), [short(each.name, 40) for each in ways])
     axes.set_xlabel("gain of left-out log loss against values alone")
     return figure
-
-
-def _short(name: str, width: int = 18) -> str:
-    return name if len(name) <= width else f"{name[: width - 3]}..."

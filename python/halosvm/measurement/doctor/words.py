@@ -81,16 +81,17 @@ def _number(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.3g}"
 
 
-def _short(name: str, width: int) -> str:
+def short(name: str, width: int) -> str:
+    """Cut a name that is longer than a width."""
     return name if len(name) <= width else f"{name[: width - 3]}..."
 
 
 def _head(found: Diagnosis) -> Iterator[str]:
-    said = f"{_short(found.source, 40)}: {found.n_rows} rows, {len(found.features)} features"
+    said = f"{short(found.source, 40)}: {found.n_rows} rows, {len(found.features)} features"
     if found.values:
         said += f", {found.values} different values to tell"
     if found.classes:
-        named = [f"{_short(k, 12)} {n}" for k, n in list(found.classes.items())[:_MOST_CLASSES]]
+        named = [f"{short(k, 12)} {n}" for k, n in list(found.classes.items())[:_MOST_CLASSES]]
         more = ", ..." * (len(found.classes) > _MOST_CLASSES)
         said += f", {len(found.classes)} classes ({', '.join(named)}{more})"
     yield from textwrap.wrap(said, WIDTH)
@@ -125,7 +126,7 @@ def _sizes(found: Diagnosis) -> Iterator[str]:
             else f"{_number(row.factor)} ({row.low:.3g} to {row.high:.3g}), {row.p_value:.2g}"
         )
         yield (
-            f"  {_short(name, _NAME - 1):<{_NAME}}{_percent(sizes.shares[j]):>8}"
+            f"  {short(name, _NAME - 1):<{_NAME}}{_percent(sizes.shares[j]):>8}"
             f"{_number(sizes.unevenness[j]):>14}{_percent(sizes.missing[j]):>10}   {told}"
         )
     if len(order) > MOST_FEATURES:
@@ -151,7 +152,7 @@ def _told(found: Diagnosis) -> Iterator[str]:
     wrong = [row for row in each if row.p_value * len(each) < SIGNIFICANT]
     if wrong and found.told_right:
         worst = min(wrong, key=lambda row: row.p_value)
-        said += f" But not of {_short(worst.name, 30)}: {_number(worst.factor)}."
+        said += f" But not of {short(worst.name, 30)}: {_number(worst.factor)}."
     if found.n_tested < found.n_rows:
         said += f" By {found.n_tested} rows drawn from all."
     yield from _wrapped(said)
@@ -200,7 +201,7 @@ def _missing(found: Diagnosis) -> Iterator[str]:
             else f" They are like training as far as rows tell (p = {new.p_value:.2g})."
         )
     if new.never_missing:
-        names = ", ".join(_short(found.features[j], 20) for j in new.never_missing[:3])
+        names = ", ".join(short(found.features[j], 20) for j in new.never_missing[:3])
         said += f" Missing there alone: {names}{', ...' * (len(new.never_missing) > 3)}."
     yield from _wrapped(said)
 
@@ -218,7 +219,7 @@ def _gains(found: Diagnosis) -> Iterator[str]:
     order = sorted(found.candidates, key=lambda each: each.log_loss)
     shown = [k for k, each in enumerate(order) if k < _MOST_CANDIDATES or each.ignores_errors]
     for each in (order[k] for k in shown[:_ALL_CANDIDATES]):
-        yield f"  {_short(each.name, 47):<48}{each.log_loss:>8.4f}{_gain(each):>34}"
+        yield f"  {short(each.name, 47):<48}{each.log_loss:>8.3f}{_gain(each):>34}"
     if len(order) > len(shown):
         yield f"  and {len(order) - len(shown)} other ways that are worse"
 
@@ -227,7 +228,7 @@ def _gain(each: Candidate) -> str:
     if each.gain == 0 and each.gain_error == 0:
         return ""
     word = ("better" if each.gain > 0 else "worse") if each.clear else "not clear"
-    return f"{each.gain:+.4f} +- {each.gain_error:.4f}  {word:<9}"
+    return f"{each.gain:+.3f} +- {each.gain_error:.3f}  {word:<9}"
 
 
 def _advice(found: Diagnosis) -> Iterator[str]:
