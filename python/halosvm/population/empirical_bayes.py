@@ -25,6 +25,7 @@ from halosvm.gaussians.mixtures import GaussianMixtures
 from .error_scale import estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
 from .fitting import Fitter, warn_of_columns
+from .novelty import NoveltyTested
 from .population_model import PopulationModel
 from .populations import form_of, posterior_covariances
 
@@ -39,7 +40,13 @@ _COVARIANCES = ("full", "diagonal", "factors")
 _OUTPUTS = ("auto", "gaussian", "mixture", "mean")
 
 
-class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, PopulationModel):  # type: ignore[misc]
+class EmpiricalBayes(
+    OneToOneFeatureMixin,  # type: ignore[misc]
+    GaussiansOut,
+    ErrorTested,
+    NoveltyTested,
+    PopulationModel,
+):
     r"""What measurements with errors tell of the true values behind them.
 
     Each example is a measurement :math:`x_i = v_i + e_i` with an error :math:`e_i \sim N(0, S_i)`
@@ -128,6 +135,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         Whether the fit ended below `tol`, or at the end of double precision.
     status_ : str
         How the fit ended, in one sentence.
+    left_out_tails_ : ndarray of shape (n,)
+        After `calibrate_p_values`: tail probabilities of rows that were left out, in order.
     with_errors_ : bool
         Whether `fit` was given errors, Gaussians or missing values.
     n_components_ : int
@@ -257,6 +266,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
 
     def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()
+        self.__dict__.pop("left_out_tails_", None)  # of another fit
         data = self._read(X, X_std, X_cov, reset=True)
         self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
         weights = read_example_weights(X, sample_weight, len(data))

@@ -114,6 +114,36 @@ class PopulationModel(GaussianEstimator):
         n_parameters = form.n_parameters(self.n_components_, self.n_features_in_)
         return float(n_parameters * np.log(len(densities)) - 2.0 * densities.sum())
 
+    def responsibilities(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the probability that the true value behind each measurement is of each component.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Measurements as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        data = self._read(X, X_std, X_cov, reset=False)
+        found = _core.true_value_posteriors(
+            self._population(),
+            data.core_view(missing=True),
+            False,
+            covariances=False,
+            n_threads=thread_count(self.n_threads),
+        )
+        shares: Array = found["responsibilities"].reshape(len(data), -1)
+        return shares
+
     def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[np.intp]]:
         """Draw true values from the population.
 

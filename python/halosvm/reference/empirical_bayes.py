@@ -128,11 +128,15 @@ def tail_probability(
     """
     shares = []
     for x_i, S_i in zip(x, S, strict=True):
-        component = rng.choice(len(a), n_draws, p=a)
-        zero = np.zeros(len(x_i))
-        drawn = np.stack([rng.multivariate_normal(m[k], V[k]) for k in component])
-        drawn += rng.multivariate_normal(zero, np.where(np.isnan(x_i), 0.0, S_i), n_draws)
-        drawn[:, np.isnan(x_i)] = np.nan
+        there = ~np.isnan(x_i)
+        S_i = np.where(np.outer(there, there), S_i, 0.0)
+        counts = rng.multinomial(n_draws, a)
+        each = zip(m, V, counts, strict=True)
+        drawn = np.concatenate(
+            [rng.multivariate_normal(*one, check_valid="ignore") for one in each]
+        )
+        drawn += rng.multivariate_normal(0.0 * m[0], S_i, n_draws, check_valid="ignore")
+        drawn[:, ~there] = np.nan
         errors = np.broadcast_to(S_i, (n_draws, *S_i.shape))
         less = true_value_posterior(drawn, errors, a, m, V)[0]
         own = true_value_posterior(x_i[np.newaxis], S_i[np.newaxis], a, m, V)[0]

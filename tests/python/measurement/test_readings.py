@@ -146,7 +146,7 @@ def test_gain_under_a_mixture_is_that_of_simulated_readings(kind):
 
 def test_mixture_of_equal_components_is_one_component():
     one = make_pipeline(EmpiricalBayes(), UncertainSVC()).fit(MEASURED, Y)
-    weights, means, V = parts(one[0])
+    _, means, V = parts(one[0])
     twice = EmpiricalBayes(2).fit(MEASURED)
     twice.weights_, twice.means_ = np.array([0.3, 0.7]), np.tile(means, (2, 1))
     twice.covariances_ = Covariances.full(np.concatenate([V, V]))
@@ -328,7 +328,7 @@ def test_table_is_sorted_by_gain_per_cost_and_keeps_labels_and_names():
     shown = str(table).splitlines()
     assert shown[0].split()[:2] == ["object", "feature"]
     assert shown[-1] == f"and {len(table) - 20} others that gain no more"
-    assert pd.DataFrame(table).shape == table.shape + (9,)
+    assert pd.DataFrame(table).shape == (*table.shape, 9)
 
 
 def test_new_readings_have_the_median_error_of_their_feature_by_default():
@@ -388,7 +388,7 @@ def test_machines_and_populations_that_do_not_fit_are_refused():
     model = make_pipeline(EmpiricalBayes(), UncertainSVC()).fit(MEASURED, Y)
     with pytest.raises(ValueError, match="X: row 5, column 1 is missing, and without a population"):
         next_measurement(model[1], MEASURED, new_error=1.0)
-    with pytest.raises(TypeError, match="EmpiricalBayes has no classes_|must be a classifier"):
+    with pytest.raises(TypeError, match="machine must be a classifier, got EmpiricalBayes"):
         next_measurement(model[0], MEASURED, new_error=1.0)
     with pytest.raises(TypeError, match="population must be EmpiricalBayes or ClassPopulations"):
         next_measurement(model[1], MEASURED, new_error=1.0, population=model[1])

@@ -236,7 +236,7 @@ class DrawnJudge(Judge):
                 - np.take_along_axis(judged, label, axis=2),
                 axis=(1, 2),
             )
-        return np.maximum(gain / v.shape[1], 0.0)
+        return np.asarray(np.maximum(gain / v.shape[1], 0.0))
 
 
 class ProbabilityJudge(Judge):
