@@ -70,6 +70,8 @@ class EmpiricalBayes(
         `n_factors` factors plus a diagonal, for many features.
     n_factors : int, optional
         Number of factors of "factors"; None takes 10, or as many as there are features less one.
+    tied : bool, default=False
+        Whether one covariance serves all components, which few rows tell better than several.
     output : {"auto", "gaussian", "mixture", "mean"}, default="auto"
         What `transform` returns. "gaussian": the Gaussian of each posterior's mean and covariance.
         "mixture": the posteriors themselves as `GaussianMixtures`. "mean": an array of posterior
@@ -193,6 +195,7 @@ class EmpiricalBayes(
         *,
         covariance: str = "full",
         n_factors: int | None = None,
+        tied: bool = False,
         output: str = "auto",
         error_scale: float | str | Sequence[Sequence[int]] = 1.0,
         n_init: int = 1,
@@ -207,6 +210,7 @@ class EmpiricalBayes(
         self.n_components = n_components
         self.covariance = covariance
         self.n_factors = n_factors
+        self.tied = tied
         self.output = output
         self.error_scale = error_scale
         self.n_init = n_init
@@ -377,6 +381,8 @@ class EmpiricalBayes(
             require_count(self.n_components, "n_components")
         self._check_choice("covariance", _COVARIANCES)
         self._check_choice("output", _OUTPUTS)
+        if not isinstance(self.tied, bool | np.bool_):
+            raise TypeError(f"tied must be True or False, got {self.tied!r}")
         require_error_scale(self.error_scale)
         if self.n_factors is not None:
             require_count(self.n_factors, "n_factors")

@@ -39,6 +39,7 @@ class PopulationModel(GaussianEstimator):
 
     covariance: str
     n_factors: int | None
+    tied: bool
     random_state: int | np.random.RandomState | None
     n_threads: int | None
     n_components_: int
@@ -111,7 +112,8 @@ class PopulationModel(GaussianEstimator):
         """
         densities = self.score_samples(X, X_std=X_std, X_cov=X_cov)
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
-        n_parameters = form.n_parameters(self.n_components_, self.n_features_in_)
+        tied = bool(getattr(self, "tied", False))  # older pickles have none
+        n_parameters = form.n_parameters(self.n_components_, self.n_features_in_, tied=tied)
         return float(n_parameters * np.log(len(densities)) - 2.0 * densities.sum())
 
     def responsibilities(
