@@ -25,6 +25,7 @@ from halosvm.gaussians.mixtures import GaussianMixtures
 from .error_scale import estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
 from .fitting import Fitter, warn_of_columns
+from .fixed_parts import require_fixed
 from .novelty import NoveltyTested
 from .population_model import PopulationModel
 from .populations import form_of, posterior_covariances
@@ -88,6 +89,10 @@ class EmpiricalBayes(
     init : {"kmeans", "random"} or tuple, default="kmeans"
         Start of several components: clusters of the posterior means under one component, or such
         means drawn at random; or weights (k,), means (k, d) and covariances of the components.
+    fixed : dict, optional
+        What of `init`, which has to be given, stays as it is: "weights", "means" and "covariances",
+        each True for all components, or a list of their numbers. Weights that are free share the
+        rest.
     max_iter : int, default=1000
         Largest number of passes over the data.
     tol : float, default=1e-5
@@ -200,6 +205,7 @@ class EmpiricalBayes(
         error_scale: float | str | Sequence[Sequence[int]] = 1.0,
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
+        fixed: dict[str, Any] | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
         reg_covar: float = 1e-6,
@@ -215,6 +221,7 @@ class EmpiricalBayes(
         self.error_scale = error_scale
         self.n_init = n_init
         self.init = init
+        self.fixed = fixed
         self.max_iter = max_iter
         self.tol = tol
         self.reg_covar = reg_covar
@@ -270,6 +277,8 @@ class EmpiricalBayes(
 
     def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()
+        if self.fixed and isinstance(self.init, str):  # which files do not keep
+            raise ValueError("fixed needs init=(weights, means, covariances), whose values stay")
         self.__dict__.pop("left_out_tails_", None)  # of another fit
         data = self._read(X, X_std, X_cov, reset=True)
         self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
@@ -383,6 +392,7 @@ class EmpiricalBayes(
         self._check_choice("output", _OUTPUTS)
         if not isinstance(self.tied, bool | np.bool_):
             raise TypeError(f"tied must be True or False, got {self.tied!r}")
+        require_fixed(self.fixed, tied=bool(self.tied))
         require_error_scale(self.error_scale)
         if self.n_factors is not None:
             require_count(self.n_factors, "n_factors")

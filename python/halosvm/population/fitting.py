@@ -16,6 +16,7 @@ from halosvm import _core
 from halosvm.checks.parameters import thread_count
 from halosvm.core.user_warning import warn_user
 
+from .fixed_parts import flags_of
 from .measurements import robust_scale
 from .populations import DIAGONAL, Form, drawn_start, given_start
 
@@ -85,6 +86,8 @@ class Fitter:
             start = self._start(n_components)
             if self.settings.tied:
                 start = self.form.tied(start, np.zeros(n_components, dtype=np.intp))
+            if self.settings.fixed:
+                start = start.holding(*flags_of(self.settings.fixed, n_components))
             result = self.fit_from(start)
             if best is None or result["history"][-1] > best["history"][-1]:
                 best = result

@@ -22,6 +22,7 @@ from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .error_scale import with_scaled_errors
+from .fixed_parts import flags_of
 from .populations import form_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class PopulationModel(GaussianEstimator):
     covariance: str
     n_factors: int | None
     tied: bool
+    fixed: dict[str, Any] | None
     random_state: int | np.random.RandomState | None
     n_threads: int | None
     n_components_: int
@@ -112,8 +114,10 @@ class PopulationModel(GaussianEstimator):
         """
         densities = self.score_samples(X, X_std=X_std, X_cov=X_cov)
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
-        tied = bool(getattr(self, "tied", False))  # older pickles have none
-        n_parameters = form.n_parameters(self.n_components_, self.n_features_in_, tied=tied)
+        k, d = self.n_components_, self.n_features_in_
+        # Older pickles have neither.
+        n_parameters = form.n_parameters(k, d, tied=bool(getattr(self, "tied", False)))
+        n_parameters -= flags_of(getattr(self, "fixed", None), k).n_parameters(form, k, d)
         return float(n_parameters * np.log(len(densities)) - 2.0 * densities.sum())
 
     def responsibilities(
