@@ -99,7 +99,7 @@ void update_factors(Population& next, const Population& old, const Statistics& s
 
 /// Gives all components of a group the V of the largest expected likelihood that is one for them: the mean of theirs,
 /// weighted by their members and those of the prior.
-void tie(Population& next, const Statistics& sums, const std::vector<Index>& group, const Prior& prior) {
+void tie_covariances(Population& next, const Statistics& sums, const std::vector<Index>& group, const Prior& prior) {
   const bool full = next.kind == PopulationKind::full;
   Matrix& shapes = full ? next.matrices : next.variances;
   const Index rows = full ? next.n_features() : 1;
@@ -182,10 +182,11 @@ Population maximise(const Population& population, const Statistics& sums, double
   Population next = population;
   next.weights = sums.mass / total_weight;
   keep_held_weights(next, population);
-  std::vector<Index> group = living(next);
-  // A weight that is held says nothing of members; without any, nothing moves.
-  const auto empty = [&](Index k) { return !(sums.mass(k) > dead * dead * total_weight); };
-  group.erase(std::remove_if(group.begin(), group.end(), empty), group.end());
+  std::vector<Index> group;
+  for (const Index k : living(next)) {
+    // A weight that is held says nothing of members; without any, nothing moves.
+    if (sums.mass(k) > dead * dead * total_weight) group.push_back(k);
+  }
   for (const Index k : group) {
     const double q = sums.mass(k);
     if (population.kind == PopulationKind::full) {
@@ -200,7 +201,7 @@ Population maximise(const Population& population, const Statistics& sums, double
     if (population.kind == PopulationKind::factors) {
       update_factors(next, population, sums, group, prior);
     } else {
-      tie(next, sums, group, prior);
+      tie_covariances(next, sums, group, prior);
     }
   }
   for (Index k = 0; k < next.n_components(); ++k) {

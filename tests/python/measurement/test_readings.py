@@ -161,7 +161,7 @@ def test_mixture_of_equal_components_is_one_component():
 @pytest.mark.parametrize("kind", ["diagonal", "full"])
 def test_gain_of_probabilities_is_that_of_simulated_readings(kind):
     data = Gaussians(X, cov=KINDS[kind])
-    model = ClassPopulations(2, tied=False, random_state=0, tol=1e-3).fit(data, Y)
+    model = ClassPopulations(2, tied=False, random_state=0, tol=1e-3, reg_covar=10.0).fit(data, Y)
     each = [parts(own) for own in model.populations_]
     mixture = (
         np.concatenate([p * own[0] for p, own in zip(model.priors_, each, strict=True)]),
@@ -337,6 +337,20 @@ def test_new_readings_have_the_median_error_of_their_feature_by_default():
     median = np.nanmedian(np.where(np.isnan(X), np.nan, STD), axis=0)
     expected = next_measurement(model, MEASURED, new_error=median)
     np.testing.assert_allclose(found["gain"], expected["gain"], rtol=1e-12)
+
+
+def test_errors_of_new_readings_have_the_units_of_the_examples():
+    u = pytest.importorskip("astropy.units")
+    values = np.nan_to_num(X)
+    model = make_pipeline(EmpiricalBayes(), UncertainSVC())
+    model.fit(Gaussians(values * u.m, std=STD * u.m), Y)
+    found = [
+        next_measurement(model, Gaussians(values * k * unit, std=STD * k * unit), new_error=TAU * k)
+        for unit, k in ((u.m, 1.0), (u.cm, 100.0))
+    ]
+    np.testing.assert_allclose(gains(found[1], "gain"), gains(found[0], "gain"), atol=1e-12)
+    largest = [gains(table, "largest_error") for table in found]
+    np.testing.assert_allclose(largest[1], 100.0 * largest[0], rtol=1e-9)
 
 
 def machines():

@@ -22,19 +22,20 @@ from sklearn.pipeline import Pipeline
 from halosvm.checks.estimator import GaussianEstimator
 from halosvm.gaussians.covariance_arrays import roots_of
 from halosvm.gaussians.covariance_kinds import storage_of
-from halosvm.gaussians.gaussians import Gaussians
+from halosvm.gaussians.covariances import Covariances
 from halosvm.measurement.candidates import first_of
 from halosvm.measurement.folds import without_warnings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from halosvm.gaussians.gaussians import Gaussians
     from halosvm.measurement.readings.outlook import Outlook, Population
 
     Array = NDArray[np.float64]
 
 _READINGS = 256  # of integrals of formulas: to about 1e-4
-_ASKED = 32  # of probabilities that a machine is asked for: to about 1e-3
+_ASKED = 64  # of probabilities that a machine is asked for: to about 1e-3
 _DRAWS = 1024
 _GRID = 128
 # Of the spread of a feature: draws tell nothing of what is finer.
@@ -200,9 +201,7 @@ class DrawnJudge(Judge):
                 for each in range(rows.r.shape[1]):
                     mine = k[i] == each
                     values[i, mine] = rows.b[i, each] + self.nodes[mine] @ roots[i, each].T
-            points: Any = values.reshape(-1, d)
-            if isinstance(first_of(self.machine), GaussianEstimator):
-                points = Gaussians(points)
+            points = _true_values(self.machine, values.reshape(-1, d), rows)
             with without_warnings():
                 labels = np.asarray(self.machine.predict(points))
             told = labels[:, np.newaxis] == np.asarray(self.classes)
@@ -266,7 +265,7 @@ class ProbabilityJudge(Judge):
         self.now(rows)
         label = self._now.argmax(axis=1)[:, np.newaxis, np.newaxis]
         more = p.max(axis=2) - np.take_along_axis(p, label, axis=2)[..., 0]
-        return np.asarray(more @ weights)
+        return np.asarray(np.minimum(more @ weights, self.now(rows)))
 
 
 # ---- which judge --------------------------------------------------------------------------------
@@ -293,9 +292,8 @@ def affine_score(machine: Any, rows: Outlook) -> tuple[Array, float] | None:
     unit = means.std(axis=0) + np.sqrt(np.einsum("nkjj->nkj", rows.B).max(axis=(0, 1)))
     unit = np.where(unit > 0.0, unit, 1.0)
     others = np.vstack([means, centre + 3.0 * unit, centre - 3.0 * unit])
-    points: Any = np.vstack([centre, centre + np.diag(unit), centre - np.diag(unit), others])
-    if isinstance(first_of(machine), GaussianEstimator):
-        points = Gaussians(points)
+    values = np.vstack([centre, centre + np.diag(unit), centre - np.diag(unit), others])
+    points = _true_values(machine, values, rows)
     with without_warnings():
         f = np.asarray(machine.decision_function(points), dtype=np.float64)
     if f.ndim != 1:
@@ -306,6 +304,13 @@ def affine_score(machine: Any, rows: Outlook) -> tuple[Array, float] | None:
     if (np.abs(expected - f[2 * d + 1 :]) > _AFFINE * size).any():
         return None
     return w, float(f[0] - centre @ w)
+
+
+def _true_values(machine: Any, values: Array, rows: Outlook) -> Any:
+    """Return true values as a machine takes them: certain, with the names and units of the rows."""
+    if not isinstance(first_of(machine), GaussianEstimator):
+        return values
+    return rows.data.replaced(mean=values, covariances=Covariances.zero(*values.shape), groups=None)
 
 
 def steps_of(machine: Any) -> list[Any]:
