@@ -13,6 +13,7 @@ from halosvm import (
     ClassPopulations,
     Covariances,
     EmpiricalBayes,
+    ErrorsLeftOutWarning,
     Gaussians,
     MeasurementClassifier,
     UncertainCalibratedClassifier,
@@ -372,6 +373,13 @@ def test_probability_of_a_wrong_label_is_what_the_machine_says(name):
     wrong = 1.0 - model.predict_proba(few).max(axis=1)
     np.testing.assert_allclose(gains(table, "wrong"), np.tile(wrong[:, None], D), atol=1e-12)
     assert table["gain"][0] > 0.02
+
+
+def test_errors_that_are_left_out_are_warned_of():
+    model = make_pipeline(EmpiricalBayes(), UncertainSVC()).fit(MEASURED, Y)
+    with pytest.warns(ErrorsLeftOutWarning, match="EmpiricalBayes was fitted to examples with"):
+        table = next_measurement(model, np.nan_to_num(X), new_error=TAU)
+    assert (table["gain"] == 0.0).all()
 
 
 def test_progress_is_told_where_it_is_asked_for(capsys):

@@ -104,6 +104,11 @@ def next_measurement(
     ValueError, TypeError
         For data, errors, costs or machines that make no sense.
 
+    Warns
+    -----
+    ErrorsLeftOutWarning
+        If the examples of the fit had errors, and `X` is an array without any.
+
     See Also
     --------
     halosvm.reference.wrong_after_reading : The formula of a linear machine in NumPy.
@@ -161,6 +166,7 @@ def next_measurement(
     errors, data = _errors_of(new_error, told), told
     first = first_of(inner)
     if isinstance(first, GaussianEstimator):
+        first._warn_if_errors_left_out(X, X_std, X_cov)  # noqa: SLF001
         data = first._check_features(data)  # noqa: SLF001
     if believed is None:
         if np.isnan(data.mean).any():
