@@ -18,6 +18,7 @@ import measurements
 import mnist
 import mnist_all
 import mnist_size
+import next_measurement
 import random_features
 import robust
 import sampling
@@ -39,6 +40,7 @@ EXPERIMENTS = {
         sampling,
         kernels,
         measurements,
+        next_measurement,
         choice,
         losses,
         tsvc,

@@ -146,6 +146,15 @@ void bind_empirical_bayes(py::module_& module) {
           },
           py::arg("classes"), py::arg("tied"), "The same components, each of a class.")
       .def(
+          "holding",
+          [](Population self, const std::vector<bool>& weights, const std::vector<bool>& means,
+             const std::vector<bool>& covariances) {
+            self.held = {weights, means, covariances};
+            return self;
+          },
+          py::arg("weights"), py::arg("means"), py::arg("covariances"),
+          "The same components, of which a fit leaves these parts as they are: a flag each, or none.")
+      .def(
           "of_class",
           [](const Population& self, Index c) {
             const auto range = std::equal_range(self.classes.begin(), self.classes.end(), c);

@@ -7,7 +7,8 @@ Labels     `UncertainSVC` (on average, in the worst or the best case), `TotalSVC
            `ClassPopulations`: true values of each class behind measurements
 Kernels    `UncertainKernelSVC`, `IsotropicKernelSVC`, `expected_kernel`, `median_gamma`
 Values     `UncertainSVR`
-Advice     `doctor`: what the errors of a table are worth, and whether they are told right
+Advice     `doctor`: what the errors of a table are worth, and whether they are told right;
+           `next_measurement`: which reading of which object to make next
 Before     `EmpiricalBayes`: true values behind measurements; `calibrate_scale`: sizes of errors;
            `UncertainStandardScaler` and `Propagate`: scalers and other transformers, with errors
            `UncertainFourierFeatures`, `UncertainNystroem`: kernel machines of very many examples
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from halosvm.measurement.classifier import MeasurementClassifier as MeasurementClassifier
     from halosvm.measurement.doctor import doctor as doctor
     from halosvm.measurement.features import MeasurementFeatures as MeasurementFeatures
+    from halosvm.measurement.readings import next_measurement as next_measurement
     from halosvm.measurement.regressor import MeasurementRegressor as MeasurementRegressor
     from halosvm.population.class_populations import ClassPopulations as ClassPopulations
     from halosvm.population.empirical_bayes import EmpiricalBayes as EmpiricalBayes
@@ -112,6 +114,7 @@ _PLACES = {
     "include_dir": "core.embedding",
     "load_model": "files.model_file",
     "median_gamma": "kernel.expected_kernel",
+    "next_measurement": "measurement.readings",
     "reference": "reference",
     "save_model": "files.model_file",
     "show_config": "core.config",

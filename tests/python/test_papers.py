@@ -663,3 +663,20 @@ def test_a_gram_matrix_that_does_not_fit_is_told_by_its_size(random_features):
     lines = random_features.format_machines(rows).splitlines()
     assert "Gram matrix of 80 GB" in lines[2]
     assert lines[3].split() == ["Fourier", "1,000", "90.00", "+-", "0.42", "1.0", "2", "1e-05"]
+
+
+def test_a_reading_that_is_joined_weighs_by_its_precision(load):
+    module = load("next_measurement")
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(5, 3))
+    X = Gaussians(truth + 1.0, std=np.full((5, 3), 0.4))
+    features, noise = np.array([0, 1, 2, 0, 1]), rng.normal(size=5)
+    again = module.read_again(X, truth, features, noise)
+    for i, j in enumerate(features):
+        old, new = 1.0 / 0.4**2, 1.0 / module.ERROR**2
+        reading = truth[i, j] + module.ERROR * noise[i]
+        expected = (old * X.mean[i, j] + new * reading) / (old + new)
+        assert again.mean[i, j] == pytest.approx(expected)
+        assert again.covariances.variances()[i, j] == pytest.approx(1.0 / (old + new))
+    untouched = np.arange(3) != features[:, None]
+    assert (again.mean[untouched] == X.mean[untouched]).all()

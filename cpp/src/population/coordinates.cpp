@@ -64,10 +64,17 @@ class SlopeWriter {
 
   Slope run() {
     for (Index k = 0; k < population_.n_components(); ++k) {
+      if (HeldParts::of(population_.held.weights, k)) continue;
+      free_mass_ += sums_.mass(k);
+      free_weight_ += population_.weights(k);
+    }
+    for (Index k = 0; k < population_.n_components(); ++k) {
       if (!(population_.weights(k) > 0.0)) continue;
       at_ = no_place;
       q_ = std::max(sums_.mass(k), smallest);
-      add(sums_.mass(k) - sums_.mass.sum() * population_.weights(k), q_);
+      free_ = !HeldParts::of(population_.held.weights, k);
+      add(sums_.mass(k) - free_mass_ * population_.weights(k) / free_weight_, q_);
+      free_ = !HeldParts::of(population_.held.means, k);
       precision_ = sums_.precision.row(k).transpose().cwiseProduct(scale_.cwiseAbs2());
       if (population_.kind == PopulationKind::full) {
         add_full(k);
@@ -84,6 +91,7 @@ class SlopeWriter {
     // Where the data tell nothing, as of a feature without values, the slope is 0, too.
     constexpr double least = 1e-8;
     curvature = std::max(curvature, least * q_);
+    if (!free_) rise = 0.0;
     if (at_ == no_place) {
       rise_.push_back(rise);
       curvature_.push_back(curvature);
@@ -94,7 +102,8 @@ class SlopeWriter {
   }
 
   /// The coordinates of V come next; tied components add up there.
-  void begin_shape() {
+  void begin_shape(Index k) {
+    free_ = !HeldParts::of(population_.held.covariances, k);
     if (shape_ != no_place) at_ = shape_;
     if (population_.tied && shape_ == no_place) shape_ = rise_.size();
   }
@@ -118,7 +127,7 @@ class SlopeWriter {
     const Matrix squares = L.cwiseAbs2();
     const Vector part = (linalg::product<Vector>(squares.transpose(), precision_) / q_).cwiseMin(1.0);
     for (Index j = 0; j < d_; ++j) add(sums_.pull(k, j) * scale_(j), precision_(j));
-    begin_shape();
+    begin_shape(k);
     for (Index i = 0; i < d_; ++i) {
       const double pressed = std::abs(G(i, i)) * scale_(i) * scale_(i);
       for (Index j = 0; j < i; ++j) add(rise(i, j) * scale_(i), precision_(i) * part(j) + pressed);
@@ -136,7 +145,7 @@ class SlopeWriter {
     const Matrix cross = moments.cross - linalg::product(L, moments.square);
     const Vector shift = moments.shift - linalg::product<Vector>(L, moments.latent);
     for (Index j = 0; j < d_; ++j) add(per_variance(k, j, q_ * shift(j) * scale_(j)), precision_(j));
-    begin_shape();
+    begin_shape(k);
     for (Index j = 0; j < d_; ++j) {
       const double sd = std::max(std::sqrt(population_.variances(k, j)) / scale_(j), smallest);
       const double spread = moments.spread(j) - L.row(j).dot(moments.cross.row(j)) - L.row(j).dot(cross.row(j));
@@ -166,8 +175,10 @@ class SlopeWriter {
   const Prior& prior_;
   const Vector& scale_;
   Index d_;
-  double q_ = 0.0;    ///< mass of the component
-  Vector precision_;  ///< its summed diagonals of T^-1, in units of the scale
+  double q_ = 0.0;                              ///< mass of the component
+  bool free_ = true;                            ///< whether the next coordinates are not held
+  double free_mass_ = 0.0, free_weight_ = 0.0;  ///< of components whose weight is not held
+  Vector precision_;                            ///< its summed diagonals of T^-1, in units of the scale
   std::vector<double> rise_, curvature_;
   static constexpr std::size_t no_place = std::numeric_limits<std::size_t>::max();
   std::size_t at_ = no_place;     ///< where the next coordinate adds up, or behind all
@@ -192,6 +203,7 @@ Population population_at(const Vector& coordinates, const Population& like, cons
     out.weights(k) = *next++;
     largest = std::max(largest, out.weights(k));
     for (Index j = 0; j < d; ++j) out.means(k, j) = *next++ * scale(j);
+    if (HeldParts::of(like.held.means, k)) out.means.row(k) = like.means.row(k);
     if (like.tied && shape >= 0) {
       out.take_shape(k, shape);
       continue;
@@ -213,6 +225,10 @@ Population population_at(const Vector& coordinates, const Population& like, cons
     if (like.weights(k) > 0.0) out.weights(k) = std::exp(out.weights(k) - largest);
   }
   out.weights /= out.weights.sum();
+  keep_held_weights(out, like);
+  for (Index k = 0; k < like.n_components(); ++k) {
+    if (HeldParts::of(like.held.covariances, k)) out.take_shape(k, like, k);
+  }
   bury_dead(out);
   return out;
 }

@@ -260,12 +260,11 @@ Matrix Population::covariance(Index k) const {
   return out;
 }
 
-void Population::take_shape(Index k, Index other) {
+void Population::take_shape(Index k, const Population& from, Index other) {
   const Index d = n_features();
-  for (Matrix* each : {&matrices, &factors}) {
-    if (each->size() > 0) each->middleRows(k * d, d) = each->middleRows(other * d, d);
-  }
-  if (variances.size() > 0) variances.row(k) = variances.row(other);
+  if (matrices.size() > 0) matrices.middleRows(k * d, d) = from.matrices.middleRows(other * d, d);
+  if (factors.size() > 0) factors.middleRows(k * d, d) = from.factors.middleRows(other * d, d);
+  if (variances.size() > 0) variances.row(k) = from.variances.row(other);
 }
 
 Population Population::components(Index first, Index count) const {
@@ -302,6 +301,11 @@ void Population::check(const std::string& argument) const {
     const Index step = classes[i] - (i == 0 ? 0 : classes[i - 1]);
     check::require(step == 0 || (i > 0 && step == 1), argument, "has classes that are not 0, 1, ... in order");
   }
+  for (const std::vector<bool>* part : {&held.weights, &held.means, &held.covariances}) {
+    check::require(part->empty() || (static_cast<Index>(part->size()) == k && n_classes() == 1), argument,
+                   "holds parts of another number of components, or of several classes");
+  }
+  check::require(!tied || held.covariances.empty(), argument, "holds covariances that are tied");
   for (Index i = 1; tied && i < k; ++i) {
     Population first = *this;
     first.take_shape(i, 0);

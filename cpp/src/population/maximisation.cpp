@@ -25,7 +25,8 @@ void update_full(Population& next, const Population& old, const Statistics& sums
   } else {
     R = linalg::pivoted_cholesky(V);
   }
-  const Vector shift = product<Vector>(R.transpose(), sums.pull.row(k).transpose()) / q;
+  Vector shift = product<Vector>(R.transpose(), sums.pull.row(k).transpose()) / q;
+  if (HeldParts::of(old.held.means, k)) shift.setZero();
   Matrix change = product(product(R.transpose(), sums.curvature.middleRows(k * d, d)), R) / q;
   change = (0.5 * (change + change.transpose()) - shift * shift.transpose()).eval();
   next.means.row(k) += product<Vector>(R, shift).transpose();
@@ -46,6 +47,16 @@ void update_diagonal(Population& next, const Moments& moments, double q, Index k
   }
 }
 
+/// Moments for the M step: with a mean that is held there is no constant in the regressions.
+Moments free_moments_of(const Population& old, const Statistics& sums, Index k) {
+  Moments out = moments_of(old, sums, k);
+  if (HeldParts::of(old.held.means, k)) {
+    out.shift.setZero();
+    out.latent.setZero();
+  }
+  return out;
+}
+
 /// Regression of v on the factors and a constant; with one slope and one residual spread for a group of components.
 void update_factors(Population& next, const Population& old, const Statistics& sums, const std::vector<Index>& group,
                     const Prior& prior) {
@@ -56,7 +67,7 @@ void update_factors(Population& next, const Population& old, const Statistics& s
   Matrix cross = Matrix::Zero(d, h);
   Matrix square = Matrix::Zero(h, h);
   for (const Index k : group) {
-    moments.push_back(moments_of(old, sums, k));
+    moments.push_back(free_moments_of(old, sums, k));
     const Moments& own = moments.back();
     const double q = sums.mass(k);
     mass += q;
@@ -88,7 +99,7 @@ void update_factors(Population& next, const Population& old, const Statistics& s
 
 /// Gives all components of a group the V of the largest expected likelihood that is one for them: the mean of theirs,
 /// weighted by their members and those of the prior.
-void tie(Population& next, const Statistics& sums, const std::vector<Index>& group, const Prior& prior) {
+void tie_covariances(Population& next, const Statistics& sums, const std::vector<Index>& group, const Prior& prior) {
   const bool full = next.kind == PopulationKind::full;
   Matrix& shapes = full ? next.matrices : next.variances;
   const Index rows = full ? next.n_features() : 1;
@@ -170,13 +181,18 @@ Moments moments_of(const Population& old, const Statistics& sums, Index k) {
 Population maximise(const Population& population, const Statistics& sums, double total_weight, const Prior& prior) {
   Population next = population;
   next.weights = sums.mass / total_weight;
-  const std::vector<Index> group = living(next);
+  keep_held_weights(next, population);
+  std::vector<Index> group;
+  for (const Index k : living(next)) {
+    // A weight that is held says nothing of members; without any, nothing moves.
+    if (sums.mass(k) > dead * dead * total_weight) group.push_back(k);
+  }
   for (const Index k : group) {
     const double q = sums.mass(k);
     if (population.kind == PopulationKind::full) {
       update_full(next, population, sums, k, prior);
     } else if (population.kind == PopulationKind::diagonal) {
-      update_diagonal(next, moments_of(population, sums, k), q, k, prior);
+      update_diagonal(next, free_moments_of(population, sums, k), q, k, prior);
     } else if (!population.tied) {
       update_factors(next, population, sums, {k}, prior);
     }
@@ -185,11 +201,34 @@ Population maximise(const Population& population, const Statistics& sums, double
     if (population.kind == PopulationKind::factors) {
       update_factors(next, population, sums, group, prior);
     } else {
-      tie(next, sums, group, prior);
+      tie_covariances(next, sums, group, prior);
     }
+  }
+  for (Index k = 0; k < next.n_components(); ++k) {
+    if (HeldParts::of(population.held.covariances, k)) next.take_shape(k, population, k);
   }
   bury_dead(next);
   return next;
+}
+
+void keep_held_weights(Population& population, const Population& like) {
+  if (like.held.weights.empty()) return;
+  double held = 0.0;
+  double free = 0.0;
+  for (Index k = 0; k < like.n_components(); ++k) {
+    if (HeldParts::of(like.held.weights, k)) {
+      held += like.weights(k);
+    } else {
+      free += population.weights(k);
+    }
+  }
+  for (Index k = 0; k < like.n_components(); ++k) {
+    if (HeldParts::of(like.held.weights, k)) {
+      population.weights(k) = like.weights(k);
+    } else {
+      population.weights(k) *= free > 0.0 ? (1.0 - held) / free : 0.0;
+    }
+  }
 }
 
 void bury_dead(Population& population) {
@@ -201,8 +240,8 @@ void bury_dead(Population& population) {
     for (Index k = begin; k < end; ++k) {
       if (k == largest || std::binary_search(alive.begin(), alive.end(), k)) continue;
       population.weights(k) = 0.0;
-      population.means.row(k) = population.means.row(largest);
-      population.take_shape(k, largest);
+      if (!HeldParts::of(population.held.means, k)) population.means.row(k) = population.means.row(largest);
+      if (!HeldParts::of(population.held.covariances, k)) population.take_shape(k, largest);
     }
   });
   population.weights /= population.weights.sum();

@@ -14,6 +14,9 @@ inline constexpr double dead = 1e-8;
 /// Gives components of less weight the weight 0 and the shape of the largest of their class.
 void bury_dead(Population& population);
 
+/// Gives weights that are held their values in \p like, and the others the rest, in their proportions.
+void keep_held_weights(Population& population, const Population& like);
+
 /// What joins the members of each component: examples of weight nu, with the scatter W = diag(scatter), of full
 /// covariances diag(scatter) + matrix.
 struct Prior {

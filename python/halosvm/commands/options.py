@@ -25,6 +25,7 @@ from halosvm.commands.values import (
     folds,
     gamma,
     names,
+    of_feature,
     pair,
     parse_setting,
     positive,
@@ -51,6 +52,7 @@ examples:
   halosvm train measurements.csv --label class --errors measurement --output model.json
   halosvm predict model.json new.csv --keep id > labels.csv
   halosvm evaluate model.json test.csv --label class
+  halosvm next model.json new.csv --new-error 0.1
   halosvm COMMAND --help""",
     "doctor": """\
 examples:
@@ -71,6 +73,11 @@ examples:
   halosvm predict model.json new.csv
   halosvm predict model.json new.fits --keep id,name --output labels.parquet
   zcat new.csv.gz | halosvm predict model.json - | head""",
+    "next": """\
+examples:
+  halosvm next model.json stars.csv --new-error 0.02 --keep name
+  halosvm next model.json stars.csv --new-error flux=0.1 --new-error parallax=0.02 --cost flux=5
+  halosvm next model.skops cells.csv --top 50 --output plan.csv""",
     "evaluate": """\
 examples:
   halosvm evaluate model.json test.csv --label diagnosis
@@ -147,6 +154,8 @@ def make_parser(demo: Callable[..., None], show_config: Callable[..., None]) -> 
         f"(default: {','.join(map(str, RANKS))})",
     )
 
+    _add_next(add("next", _of_tables("next_"), "which reading of which row to make next"))
+
     sub = add(
         "convert",
         _of_tables("convert"),
@@ -169,6 +178,7 @@ _MODULES = {
     "doctor": "examining",
     "train": "training",
     "predict": "predicting",
+    "next_": "measuring",
     "evaluate": "evaluating",
     "convert": "converting",
 }
@@ -302,6 +312,31 @@ def _add_doctor(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--figure", metavar="FILE.png", help="draw what was found (png, pdf, svg)")
     sub.add_argument("--seed", type=at_least(0), default=0)
+
+
+def _add_next(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("model", help="file that train or doctor wrote")
+    _add_table(sub)
+    _add_columns(sub, features=False)
+    for option, text in (
+        ("--new-error", "standard deviation of a new reading (default: the median of each column)"),
+        ("--cost", "what a reading costs (default: 1)"),
+    ):
+        both = "of all features, or of one, can be repeated"
+        form = "X|FEATURE=X"
+        sub.add_argument(
+            option,
+            type=of_feature,
+            action="append",
+            default=[],
+            metavar=form,
+            help=f"{text}, {both}",
+        )
+    sub.add_argument("--top", type=at_least(1), default=20, metavar="N", help="default: 20")
+    text = "probability of another label that largest_error allows (default: %(default)s)"
+    sub.add_argument("--epsilon", type=positive, default=0.05, metavar="P", help=text)
+    sub.add_argument("--seed", type=at_least(0), default=0)
+    _add_output(sub, None, "default: standard output, as CSV")
 
 
 def _add_train(sub: argparse.ArgumentParser) -> None:

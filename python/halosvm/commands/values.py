@@ -87,6 +87,15 @@ def pair(text: str) -> tuple[str, tuple[str, ...]]:
     return feature, parts
 
 
+def of_feature(text: str) -> tuple[str, float]:
+    """Read FEATURE=NUMBER, or NUMBER of all that are not named; a name may hold signs of equality.
+
+    Features without a name have the empty one.
+    """
+    feature, _, number = text.rpartition("=")
+    return feature, positive(number)
+
+
 def approximation(text: str) -> tuple[str, int]:
     """Read a form of approximate features, and their number."""
     form, _, count = text.partition(":")

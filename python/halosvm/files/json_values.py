@@ -38,15 +38,14 @@ _FUNCTIONS = {
 def parameter_to_json(name: str, value: Any) -> Any:
     """Prepare a parameter.
 
-    A dict (`class_weight`) becomes pairs, for JSON's keys are strings, a tuple (`bounds`) its
-    numbers or arrays of numbers, and infinity (`norm`) its name; a generator, which only a new fit
-    would use, is left out.
+    A dict (`class_weight`, `fixed`) becomes pairs, for JSON's keys are strings, a tuple (`bounds`)
+    its numbers or arrays of numbers, and infinity (`norm`) its name; a generator, which only a new
+    fit would use, is left out.
     """
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None
     if isinstance(value, dict):
-        pairs = [[_scalar(name, key), _scalar(name, item)] for key, item in value.items()]
-        return {"pairs": pairs}
+        return {"pairs": [[_scalar(name, key), _item(name, item)] for key, item in value.items()]}
     if isinstance(value, tuple):
         return {"tuple": [np.asarray(part, dtype=np.float64).tolist() for part in value]}
     if isinstance(value, type | np.dtype) and value is not bool:
@@ -70,10 +69,10 @@ def parameter_from_json(node: Node) -> Any:
         node.fail(f"expected one of {', '.join(kinds)}")
     [(form, content)] = fields.items()
     if form == "pairs":
-        pairs = [tuple(each.scalar() for each in pair.items()) for pair in content.items()]
+        pairs = [pair.items() for pair in content.items()]
         if any(len(pair) != 2 for pair in pairs):
             content.fail("expected pairs")
-        return {key: item for key, item in pairs}  # noqa: C416 -- of tuples of any length to mypy
+        return {key.scalar(): _item_of(item) for key, item in pairs}
     if form == "tuple":
         parts = content.items()
         return tuple(
@@ -86,6 +85,19 @@ def parameter_from_json(node: Node) -> Any:
     if form == "function":
         return _FUNCTIONS[content.choice(_FUNCTIONS)]
     return measure_from_json(node)
+
+
+def _item(name: str, value: Any) -> Any:
+    """Prepare what a dict holds: a scalar, or a list of them."""
+    return (
+        [_scalar(name, each) for each in value] if isinstance(value, list) else _scalar(name, value)
+    )
+
+
+def _item_of(node: Node) -> Any:
+    if isinstance(node.value, list):
+        return [each.scalar() for each in node.items()]
+    return node.scalar()
 
 
 def _scalar(name: str, value: Any) -> str | int | float | bool | None:

@@ -8,4 +8,5 @@ choice        what both estimators share: compare, choose, fit to all rows
 classifier    `MeasurementClassifier`
 regressor     `MeasurementRegressor`
 doctor        what the errors of a table are worth, on one screen
+readings      which reading of which object to make next
 """

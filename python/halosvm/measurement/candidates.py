@@ -190,13 +190,13 @@ def _candidate_of(given: Any, known: dict[str, Candidate], needs: str) -> Candid
     curve = needs == "predict_proba" and not hasattr(estimator, needs)
     if curve and not hasattr(estimator, "decision_function"):
         raise TypeError(f"candidate {name!r} has neither predict_proba nor decision_function")
-    first = _first_of(estimator)
+    first = first_of(estimator)
     own = tuple(first.features) if isinstance(first, MeasurementFeatures) else ()
     features = ("measurements",) if isinstance(first, GaussianEstimator) else ("means",)
     return Candidate(name, features, estimator, curve=curve, standardised=False, own_features=own)
 
 
-def _first_of(estimator: Any) -> Any:
+def first_of(estimator: Any) -> Any:
     """Return what sees the examples first within pipelines, searches and the like."""
     while not isinstance(estimator, GaussianEstimator):
         if isinstance(estimator, Pipeline):

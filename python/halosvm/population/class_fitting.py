@@ -159,10 +159,7 @@ class ClassFitter:
     def _tied_fit(self, k: int) -> _core.PopulationFit:
         if k not in self._tied:
             start = self._start(k)
-            matrices = self.form.covariances(start).to_full()
-            mean = np.average(matrices, axis=0, weights=start.weights)
-            one = self.form.population(start.weights, start.means, np.stack([mean] * len(matrices)))
-            self._tied[k] = self.fit_from(one.labelled(self._classes(start), True), None)
+            self._tied[k] = self.fit_from(self.form.tied(start, self._classes(start)), None)
         return self._tied[k]
 
     def _start(self, k: int) -> _core.Population:

@@ -25,6 +25,8 @@ from halosvm.gaussians.mixtures import GaussianMixtures
 from .error_scale import estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
 from .fitting import Fitter, warn_of_columns
+from .fixed_parts import require_fixed
+from .novelty import NoveltyTested
 from .population_model import PopulationModel
 from .populations import form_of, posterior_covariances
 
@@ -39,7 +41,13 @@ _COVARIANCES = ("full", "diagonal", "factors")
 _OUTPUTS = ("auto", "gaussian", "mixture", "mean")
 
 
-class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, PopulationModel):  # type: ignore[misc]
+class EmpiricalBayes(
+    OneToOneFeatureMixin,  # type: ignore[misc]
+    GaussiansOut,
+    ErrorTested,
+    NoveltyTested,
+    PopulationModel,
+):
     r"""What measurements with errors tell of the true values behind them.
 
     Each example is a measurement :math:`x_i = v_i + e_i` with an error :math:`e_i \sim N(0, S_i)`
@@ -63,6 +71,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         `n_factors` factors plus a diagonal, for many features.
     n_factors : int, optional
         Number of factors of "factors"; None takes 10, or as many as there are features less one.
+    tied : bool, default=False
+        Whether one covariance serves all components, which few rows tell better than several.
     output : {"auto", "gaussian", "mixture", "mean"}, default="auto"
         What `transform` returns. "gaussian": the Gaussian of each posterior's mean and covariance.
         "mixture": the posteriors themselves as `GaussianMixtures`. "mean": an array of posterior
@@ -79,6 +89,10 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
     init : {"kmeans", "random"} or tuple, default="kmeans"
         Start of several components: clusters of the posterior means under one component, or such
         means drawn at random; or weights (k,), means (k, d) and covariances of the components.
+    fixed : dict, optional
+        What of `init`, which has to be given, stays as it is: "weights", "means" and "covariances",
+        each True for all components, or a list of their numbers. Weights that are free share the
+        rest.
     max_iter : int, default=1000
         Largest number of passes over the data.
     tol : float, default=1e-5
@@ -128,6 +142,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         Whether the fit ended below `tol`, or at the end of double precision.
     status_ : str
         How the fit ended, in one sentence.
+    left_out_tails_ : ndarray of shape (n,)
+        After `calibrate_p_values`: tail probabilities of rows that were left out, in order.
     with_errors_ : bool
         Whether `fit` was given errors, Gaussians or missing values.
     n_components_ : int
@@ -184,10 +200,12 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         *,
         covariance: str = "full",
         n_factors: int | None = None,
+        tied: bool = False,
         output: str = "auto",
         error_scale: float | str | Sequence[Sequence[int]] = 1.0,
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
+        fixed: dict[str, Any] | None = None,
         max_iter: int = 1000,
         tol: float = 1e-5,
         reg_covar: float = 1e-6,
@@ -198,10 +216,12 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         self.n_components = n_components
         self.covariance = covariance
         self.n_factors = n_factors
+        self.tied = tied
         self.output = output
         self.error_scale = error_scale
         self.n_init = n_init
         self.init = init
+        self.fixed = fixed
         self.max_iter = max_iter
         self.tol = tol
         self.reg_covar = reg_covar
@@ -257,6 +277,9 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
 
     def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
         self._check_parameters()
+        if self.fixed and isinstance(self.init, str):  # which files do not keep
+            raise ValueError("fixed needs init=(weights, means, covariances), whose values stay")
+        self.__dict__.pop("left_out_tails_", None)  # of another fit
         data = self._read(X, X_std, X_cov, reset=True)
         self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
         weights = read_example_weights(X, sample_weight, len(data))
@@ -367,6 +390,9 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
             require_count(self.n_components, "n_components")
         self._check_choice("covariance", _COVARIANCES)
         self._check_choice("output", _OUTPUTS)
+        if not isinstance(self.tied, bool | np.bool_):
+            raise TypeError(f"tied must be True or False, got {self.tied!r}")
+        require_fixed(self.fixed, tied=bool(self.tied))
         require_error_scale(self.error_scale)
         if self.n_factors is not None:
             require_count(self.n_factors, "n_factors")

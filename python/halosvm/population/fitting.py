@@ -16,6 +16,7 @@ from halosvm import _core
 from halosvm.checks.parameters import thread_count
 from halosvm.core.user_warning import warn_user
 
+from .fixed_parts import flags_of
 from .measurements import robust_scale
 from .populations import DIAGONAL, Form, drawn_start, given_start
 
@@ -69,7 +70,8 @@ class Fitter:
             densities = _core.measurement_log_density(
                 result["population"], self.data.core_view(missing=True), self.n_threads
             )
-            n_parameters = self.form.n_parameters(k, self.data.shape[1])
+            tied = self.settings.tied
+            n_parameters = self.form.n_parameters(k, self.data.shape[1], tied=tied)
             criterion = float(n_parameters * np.log(n) - 2.0 * self.weights @ densities)
             if criterion < lowest:
                 lowest, best, chosen = criterion, result, k
@@ -81,7 +83,12 @@ class Fitter:
         """Return the fit of the highest likelihood of all starts."""
         best = None
         for _ in range(1 if n_components == 1 else self.settings.n_init):
-            result = self.fit_from(self._start(n_components))
+            start = self._start(n_components)
+            if self.settings.tied:
+                start = self.form.tied(start, np.zeros(n_components, dtype=np.intp))
+            if self.settings.fixed:
+                start = start.holding(*flags_of(self.settings.fixed, n_components))
+            result = self.fit_from(start)
             if best is None or result["history"][-1] > best["history"][-1]:
                 best = result
         return best
@@ -137,6 +144,7 @@ class Fitter:
         return _core.fit_population(
             self.data.core_view(missing=True),
             start,
+            labels=np.zeros(len(self.data), dtype=np.intp) if start.classes else (),
             sample_weight=self.weights,
             max_iterations=int(settings.max_iter),
             tolerance=float(settings.tol) if tol is None else tol,

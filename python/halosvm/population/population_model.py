@@ -22,6 +22,7 @@ from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .error_scale import with_scaled_errors
+from .fixed_parts import flags_of
 from .populations import form_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class PopulationModel(GaussianEstimator):
 
     covariance: str
     n_factors: int | None
+    tied: bool
+    fixed: dict[str, Any] | None
     random_state: int | np.random.RandomState | None
     n_threads: int | None
     n_components_: int
@@ -111,8 +114,41 @@ class PopulationModel(GaussianEstimator):
         """
         densities = self.score_samples(X, X_std=X_std, X_cov=X_cov)
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
-        n_parameters = form.n_parameters(self.n_components_, self.n_features_in_)
+        k, d = self.n_components_, self.n_features_in_
+        # Older pickles have neither.
+        n_parameters = form.n_parameters(k, d, tied=bool(getattr(self, "tied", False)))
+        n_parameters -= flags_of(getattr(self, "fixed", None), k).n_parameters(form, k, d)
         return float(n_parameters * np.log(len(densities)) - 2.0 * densities.sum())
+
+    def responsibilities(
+        self,
+        X: Gaussians | ArrayLike,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+    ) -> Array:
+        """Return the probability that the true value behind each measurement is of each component.
+
+        Parameters
+        ----------
+        X, X_std, X_cov
+            Measurements as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        data = self._read(X, X_std, X_cov, reset=False)
+        found = _core.true_value_posteriors(
+            self._population(),
+            data.core_view(missing=True),
+            False,
+            covariances=False,
+            n_threads=thread_count(self.n_threads),
+        )
+        shares: Array = found["responsibilities"].reshape(len(data), -1)
+        return shares
 
     def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[np.intp]]:
         """Draw true values from the population.

@@ -41,9 +41,17 @@ class Form(ABC):
         """Return what is one in a tied population: variances of features, or 0 and a matrix."""
         return population.variances[0], None
 
-    def n_parameters(self, n_components: int, d: int) -> int:
+    def n_parameters(self, n_components: int, d: int, *, tied: bool = False) -> int:
         """Count the free parameters of a population of d features."""
-        return n_components * (d + self.n_of_one(d)) + n_components - 1
+        n_covariances = 1 if tied else n_components
+        return n_components * (d + 1) - 1 + n_covariances * self.n_of_one(d)
+
+    def tied(self, population: _core.Population, classes: NDArray[np.intp]) -> _core.Population:
+        """Return a start whose components have one covariance, the mean of theirs."""
+        matrices = self.covariances(population).to_full()
+        mean = np.average(matrices, axis=0, weights=population.weights)
+        one = np.stack([mean] * len(matrices))
+        return self.population(population.weights, population.means, one).labelled(classes, True)
 
     @abstractmethod
     def covariances(self, population: _core.Population) -> Covariances:

@@ -11,10 +11,16 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     kernels            Gaussians -> Gram matrix of an expected kernel
     features           Gaussians or bounded inputs -> features of a kernel, or how far these move
     perturbations      bounded inputs -> the strongest ones that gradient ascent finds
-    empirical_bayes    measurements -> population and posteriors of true values, log odds
+    empirical_bayes    measurements -> population, posteriors of true values, log odds, tails
 """
 
-from .empirical_bayes import class_log_odds, deconvolution_step, true_value_posterior
+from .empirical_bayes import (
+    class_log_odds,
+    deconvolution_step,
+    tail_probability,
+    true_value_posterior,
+    wrong_after_reading,
+)
 from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
@@ -135,6 +141,7 @@ __all__ = [
     "squared_hinge_tail",
     "strongest_move",
     "suboptimality_bound",
+    "tail_probability",
     "total_kernel_svc",
     "total_logistic",
     "total_objective",
@@ -145,4 +152,5 @@ __all__ = [
     "weighted_product",
     "worst_case",
     "worst_perturbation",
+    "wrong_after_reading",
 ]

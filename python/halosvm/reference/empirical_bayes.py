@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .losses import normal_tail
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -95,3 +97,48 @@ def deconvolution_step(
     scatter = np.einsum("nk,nki,nkj->kij", r, apart, apart) + np.einsum("nk,nkij->kij", r, B)
     V = (scatter + W) / (q + nu)[:, np.newaxis, np.newaxis]
     return (q / c.sum(), m, V), float(c @ log_density)
+
+
+def wrong_after_reading(
+    mean: Array, B: Array, w: Array, intercept: float, j: int, error: float
+) -> tuple[float, float]:
+    """Return how probably the label of f(v) = w'v + intercept is wrong, now and after a reading.
+
+    The posterior of v is N(mean, B), and the reading is v_j + N(0, error^2), spec O.6. It moves the
+    mean of f by N(0, delta) and takes delta from its variance s^2; what is then wrong is
+    Phi(-|mu'| / sqrt(s^2 - delta)), of which this is the mean, by the trapezoidal rule.
+    """
+    mu, s = w @ mean + intercept, np.sqrt(w @ B @ w)
+    delta = (w @ B[j]) ** 2 / (B[j, j] + error**2)
+    z = np.linspace(-10.0, 10.0, 20_001)
+    moved = mu + np.sqrt(delta) * z
+    wrong = normal_tail(np.abs(moved) / np.sqrt(s**2 - delta))[1]
+    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
+    now = normal_tail(np.abs(mu) / s)[1]
+    return float(now), float(np.sum(wrong * density) * (z[1] - z[0]))
+
+
+def tail_probability(
+    x: Array, S: Array, a: Array, m: Array, V: Array, rng: np.random.Generator, n_draws: int
+) -> Array:
+    """Return the share of draws of measurements that are less likely than each x_i, shape (n,).
+
+    A draw is a true value of the population and an error of covariance S_i, at the values of x_i
+    that are there, spec O.7.
+    """
+    shares = []
+    for x_i, S_i in zip(x, S, strict=True):
+        there = ~np.isnan(x_i)
+        S_i = np.where(np.outer(there, there), S_i, 0.0)
+        counts = rng.multinomial(n_draws, a)
+        each = zip(m, V, counts, strict=True)
+        drawn = np.concatenate(
+            [rng.multivariate_normal(*one, check_valid="ignore") for one in each]
+        )
+        drawn += rng.multivariate_normal(0.0 * m[0], S_i, n_draws, check_valid="ignore")
+        drawn[:, ~there] = np.nan
+        errors = np.broadcast_to(S_i, (n_draws, *S_i.shape))
+        less = true_value_posterior(drawn, errors, a, m, V)[0]
+        own = true_value_posterior(x_i[np.newaxis], S_i[np.newaxis], a, m, V)[0]
+        shares.append(np.mean(less < own))
+    return np.array(shares)

@@ -21,6 +21,14 @@ enum class PopulationKind : std::uint8_t {
   factors,   ///< factors factors' + diag(variances)
 };
 
+/// Which parts of which components a fit leaves as they are, one flag a component; empty: none.
+struct HeldParts {
+  std::vector<bool> weights, means, covariances;
+
+  /// Whether a part of component k is held.
+  static bool of(const std::vector<bool>& part, Index k) { return !part.empty() && part[static_cast<std::size_t>(k)]; }
+};
+
 /// sum_k a_k N(m_k, V_k) over n_features values.
 struct Population {
   PopulationKind kind = PopulationKind::full;  ///< the form of the V_k
@@ -33,6 +41,7 @@ struct Population {
   /// the sum 1. Empty: one class.
   std::vector<Index> classes;
   bool tied = false;  ///< whether the V_k are one, and a fit keeps them so
+  HeldParts held;     ///< what a fit leaves as it is, of populations of one class; no V_k if they are tied
 
   /// Number of components.
   Index n_components() const { return means.rows(); }
@@ -43,7 +52,9 @@ struct Population {
   /// V_k, n_features x n_features.
   Matrix covariance(Index k) const;
   /// Gives component k the V of another.
-  void take_shape(Index k, Index other);
+  void take_shape(Index k, Index other) { take_shape(k, *this, other); }
+  /// Gives component k the V of component \p other of a population of the same form.
+  void take_shape(Index k, const Population& from, Index other);
   /// Number of classes.
   Index n_classes() const { return classes.empty() ? 1 : classes.back() + 1; }
   /// Components first ... first + count - 1, with their weights as they are, of one class.

@@ -6,5 +6,6 @@ tasks       what classification and regression make of a table
 training    ``halosvm train``
 predicting  ``halosvm predict``
 evaluating  ``halosvm evaluate``
+measuring   ``halosvm next``
 converting  ``halosvm convert``
 """
