@@ -1,135 +1,25 @@
 /// \file
 /// The marginal logistic loss -log E sigma(-(m + s Z)), Z ~ N(0, 1), for m = -y f: minus the log likelihood of a label
-/// whose true input is integrated out (Bi and Zhang, 2004, eq. 1; spec I.1).
-///
-/// The logistic law is a mixture of normal laws, so that P(a) = E sigma(-(a + s Z)) is one of Phi(-a / sqrt(s^2 + v)).
-/// Where P is small and the spread is not what makes it so, exp(-u) sigma(u) = sigma(-u) leads back to the middle:
-///     P(a) = exp(s^2 / 2 - a) P(s^2 - a),   P(-a) = 1 - P(a).
+/// whose true input is integrated out (Bi and Zhang, 2004, eq. 1; spec I.1, K.5).
 #pragma once
 
-#include "halosvm/core/normal.hpp"
 #include "halosvm/loss/loss.hpp"
-
-#include <cmath>
 
 HALOSVM_PUBLIC_BEGIN
 namespace halosvm {
 
-/// psi(m, s) = -log P(m), which is not convex: a spread speaks for the label where the mean speaks against it.
+/// psi(m, s) = -log E 1 / (1 + exp(m + s Z)). It is convex in m, but a spread speaks for the label where the mean
+/// speaks against it: psi_s / s = psi_mm - psi_m^2.
 struct MarginalLogistic {
   static constexpr const char* name = "marginal_logistic";  ///< in the table of losses
-  /// What solvers may know of it.
+  /// What solvers may know of it; by Jensen's inequality E log(1 + exp(m + s Z)) is nowhere below.
   static constexpr LossTraits traits = {
       true, false, false, false, 0.0, 1.0, 0.25, nullptr, false, 0.0, "expected_logistic"};
 
-  /// Value and slopes; s = 0 gives log(1 + exp(m)).
-  static LossFirst first(double m, double s) { return at<1>(m, s).first; }
-
+  /// Value and slopes, to 1e-13 of their size; log(1 + exp(m)) at s = 0. Defined in marginal_logistic.cpp.
+  static LossFirst first(double m, double s);
   /// Second derivatives.
-  static LossSecond second(double m, double s) { return at<2>(m, s).second; }
-
- private:
-  struct Both {
-    LossFirst first;
-    LossSecond second;
-  };
-
-  template <int reflections>
-  static Both at(double m, double s) {
-    constexpr double widest = 1e50;  // whose powers are finite
-    const double width = s < widest ? s : widest;
-    return m < 0.0 ? mirrored(against<reflections>(-m, width), width) : against<reflections>(m, width);
-  }
-
-  /// Where the mean speaks against the label, a >= 0. One reflection gives the value and its slopes all their digits,
-  /// two give second derivatives theirs where they vanish.
-  template <int reflections>
-  static Both against(double a, double s) {
-    constexpr double middle = 1.0;       // where P is not small
-    const double far = 1e3 * (1.0 + s);  // where it is 0
-    const double square = s * s;
-    const double half = 0.5 * square;
-    if (a <= (half > middle ? half : middle)) return mixture(a, s);
-    if constexpr (reflections == 0) {
-      return mixture(a < far ? a : far, s);
-    } else {
-      const double b = square - a;
-      const Both there = b < 0.0 ? mirrored(against<reflections - 1>(-b, s), s) : mixture(b, s);
-      const auto& [value, slope_m, slope_s2] = there.first;
-      const auto& [mm, ms, ss] = there.second;
-      return {{(a - half) + value, 1.0 - slope_m, slope_s2 + (2.0 * slope_m - 1.0)},
-              {mm, -ms - 2.0 * s * mm, ss + 4.0 * s * (ms + s * mm) + (2.0 * slope_m - 1.0)}};
-    }
-  }
-
-  /// From psi at a >= 0 to psi at -a, by P(-a) = 1 - P(a).
-  static Both mirrored(const Both& there, double s) {
-    const auto& [value, slope_m, slope_s2] = there.first;
-    const auto& [mm, ms, ss] = there.second;
-    const double odds = 1.0 / std::expm1(value);
-    const double slope_s = slope_s2 * s;
-    const double growth = odds * (1.0 + odds);
-    return {{std::log1p(odds), odds * slope_m, -odds * slope_s2},
-            {odds * (odds * slope_m * slope_m - slope_s2), odds * ms - growth * slope_m * slope_s,
-             growth * slope_s * slope_s - odds * ss}};
-  }
-
-  static constexpr int n_laws = 28;
-  /// v_k = exp((k - 9) / 4), and v_k / 4 times the density sum_j (-1)^(j - 1) j^2 exp(-j^2 v / 2) of the variances of
-  /// the logistic law: the trapezoidal rule in log v, whose P and four derivatives are off by 4e-14 at most. For
-  /// a <= s^2 / 2 their relative errors are below 2e-14.
-  static constexpr double variances[n_laws] = {
-      0.10539922456186433, 0.1353352832366127, 0.17377394345044514, 0.22313016014842982, 0.2865047968601901,
-      0.36787944117144233, 0.4723665527410147, 0.6065306597126334,  0.7788007830714049,  1.0,
-      1.2840254166877414,  1.6487212707001282, 2.117000016612675,   2.718281828459045,   3.4903429574618414,
-      4.4816890703380645,  5.754602676005731,  7.38905609893065,    9.487735836358526,   12.182493960703473,
-      15.642631884188171,  20.085536923187668, 25.790339917193062,  33.11545195869231,   42.52108200006278,
-      54.598150033144236,  70.10541234668786,  90.01713130052181};
-  static constexpr double shares[n_laws] = {
-      8.292773072929739e-19,  1.787749802156689e-14,  3.895999235585901e-11,  1.4242826942529569e-08,
-      1.2956386143134274e-06, 3.986285500841825e-05,  0.0005266805457471317,  0.0035977981287032635,
-      0.014676554819823598,   0.03997392818377854,    0.07922212108529278,    0.12199356010633787,
-      0.15329940011688942,    0.16276222979748273,    0.14912293134745241,    0.11860408930718955,
-      0.08091878740613656,    0.04591865294219312,    0.02064741977432753,    0.006890984004657399,
-      0.001568539568831296,   0.00021842609847651676, 1.6184374475913257e-05, 5.333860702981785e-07,
-      6.211674316537756e-09,  1.9023056400435313e-11, 1.048321975718529e-14,  6.386949421078582e-19};
-
-  /// psi of the mixture for a >= 0: what the widest law has of the density is taken out of all sums, which do not
-  /// underflow then.
-  static Both mixture(double a, double s) {
-    constexpr double half_log_two_pi = 0.5 * log_two_pi;
-    constexpr double deepest = 700.0;  // exp of its negative is a normal number
-    const double square = s * s;
-    const double widest = square + variances[n_laws - 1];
-    double term[5][n_laws];
-    for (int k = 0; k < n_laws; ++k) {
-      const double square_k = square + variances[k];
-      const double inverse = 1.0 / std::sqrt(square_k);
-      const double z = a * inverse;
-      const double below = 0.5 * z * z * ((variances[n_laws - 1] - variances[k]) / widest);
-      const double density = shares[k] * detail::exp_minus(below < deepest ? below : deepest, 0.0);
-      const double first = density * inverse;
-      const double second = first * inverse;
-      term[0][k] = density * mills_ratio(z);
-      term[1][k] = first;
-      term[2][k] = second * z;
-      term[3][k] = second * inverse * (z * z - 1.0);
-      term[4][k] = second * inverse * inverse * z * (z * z - 3.0);
-    }
-    double sum[5] = {0.0, 0.0, 0.0, 0.0, 0.0};
-    for (int k = 0; k < n_laws; ++k) {
-      for (int j = 0; j < 5; ++j) sum[j] += term[j][k];
-    }
-    // (-1)^j times the derivatives of P over P
-    const double inverse = 1.0 / sum[0];
-    const double r1 = sum[1] * inverse;
-    const double r2 = sum[2] * inverse;
-    const double r3 = sum[3] * inverse;
-    const double r4 = sum[4] * inverse;
-    const double mm = r1 * r1 - r2;
-    return {{0.5 * a * (a / widest) + half_log_two_pi - std::log(sum[0]), r1, -r2},
-            {mm > 0.0 ? mm : 0.0, s * (r3 - r1 * r2), square * (r2 * r2 - r4) - r2}};
-  }
+  static LossSecond second(double m, double s);
 };
 
 }  // namespace halosvm
