@@ -118,8 +118,9 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         many, "interior_point" where a tenth of fewer examples or more is certain,
         "dual_coordinate" where all are and X is sparse or wide or C small, unless it is large: it
         takes one dual variable at a time, of every loss here but "expected_logistic",
-        "marginal_logistic" and "best_case". "auto", the default, starts with the one that suits the data and goes over to
-        another when it is slow; few low-rank factors of many features it solves in their span.
+        "marginal_logistic" and "best_case". "auto", the default, starts with the one that suits the
+        data and goes over to another when it is slow; few low-rank factors of many features it
+        solves in their span.
         "sgd" is stochastic gradient descent with averaging, which seldom certifies a `tol` below
         1e-4; "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
         regulariser.
