@@ -76,8 +76,9 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         - "marginal_logistic": :math:`-\log E\,\sigma(y f(X))` with :math:`\sigma(u) = 1 / (1 +
           e^{-u})`, minus the log likelihood of the label of a true input that is only known to be
           of :math:`N(x_i, \Sigma_i)`: the loss of posteriors (`EmpiricalBayes`). It is not convex:
-          the fit descends from the model of "expected_logistic", which is nowhere below it, to a
-          point where the gradient vanishes, and no bound is known. Only "auto" solves it.
+          the fit descends from the model of "expected_logistic", which is nowhere below it, or
+          from that of a warm start, to a point where the gradient vanishes, and no bound is known.
+          Only "auto" solves it.
         - "expected_huber_hinge": :math:`E h(1 - y f(X))`, where h(m) is m^2 / 2 from 0 to 1 and
           m - 1/2 beyond: smooth, and outliers count as in the hinge.
         - "worst_case": :math:`\max(0, 1 - y f(x) + r \sqrt{w' \Sigma w})`, the hinge loss of the
