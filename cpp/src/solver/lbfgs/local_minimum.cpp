@@ -20,9 +20,12 @@ std::shared_ptr<const CholeskyFactor> model_of_hessian(const LocalObjective& pro
     std::vector<Index> rows = spread_rows(problem, size);
     if (has_all_classes(problem, rows)) return HessianModel(convex.sampled(std::move(rows)), about, model).factor;
   }
+  constexpr Index dear = 400;  // passes that take as long as a Hessian of dense means and its factor
+  const Index n = problem.n_samples();
+  const Index d = problem.n_features();
+  if (problem.data().means().sparse() || d + d * d / (3 * n) > dear) return nullptr;
   auto factor = std::make_shared<CholeskyFactor>();
-  const bool known =
-      supports_newton(convex) && factor->compute(convex.hessian(model.coef, model.intercept, about.centre));
+  const bool known = factor->compute(convex.hessian(model.coef, model.intercept, about.centre));
   return known ? factor : nullptr;
 }
 
