@@ -65,13 +65,16 @@ Result run_descent(const LocalObjective& problem, const Moments& about, const Li
     if (settings.report) settings.report({best.steps, best.objective(0), infinity});
     gradient << at.coef.row(0).transpose() - at.intercept(0) * centre, at.intercept(0);
     // Of a convex J it would bound what is left to gain.
-    const double open = gradient.head(d).squaredNorm() / (2.0 * problem.regularisation());
-    const bool near = walk.leads(value) && open <= resolution * settings.tolerance * value;
+    const auto open = [&](const Vector& slope) {
+      return slope.head(d).squaredNorm() / (2.0 * problem.regularisation());
+    };
+    const bool near = walk.leads(value) && open(gradient) <= resolution * settings.tolerance * value;
     best.status = near && balanced ? Status::stationary : Status::max_iterations;
     if (best.status == Status::stationary || best.steps >= settings.max_iterations) break;
     walk.observe(value, gradient, at.curvature(0));
     if (walk.exhausted()) {
-      best.status = open <= settings.tolerance * value ? Status::stationary : Status::stalled;
+      const bool enough = open(walk.gradient()) <= settings.tolerance * best.objective(0);
+      best.status = enough ? Status::stationary : Status::stalled;
       break;
     }
     if (!problem.fit_intercept()) continue;
