@@ -29,6 +29,7 @@ void bind_loss(py::module_& module) {
         out["convex"] = traits.convex();
         out["has_radius"] = traits.has_radius;
         out["kinked"] = traits.kinked;
+        out["margin"] = traits.margin;
         out["steepest"] = traits.steepest;
         return out;
       },

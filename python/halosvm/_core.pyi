@@ -18,6 +18,7 @@ class _LossTraits(TypedDict):
     convex: bool
     has_radius: bool
     kinked: bool
+    margin: float
     steepest: float
 
 def loss_names() -> list[str]: ...

@@ -37,6 +37,7 @@ COMPUTING = (
     "linear/libsvm",
     "linear/sparse",
     "loss/loss",
+    "loss/marginal_logistic",
     "population/empirical_bayes_core",
     "maps/fourier_features",
     "maps/nystroem",

@@ -37,7 +37,7 @@ def _naming(pattern, files):
 
 def test_no_loss_is_named_outside_of_the_losses():
     names = r"expected_(hinge|squared_hinge|logistic)\b|\"hinge\"|\b(Expected)?(Squared)?Hinge\b"
-    names += r"|best_case\b|\bBestCase\b"
+    names += r"|best_case\b|\bBestCase\b|marginal_logistic\b|\bMarginalLogistic\b"
     files = [path for path in _files("cpp") if path.parent.name != "loss"]
     assert _naming(names, files) == set()
 

@@ -9,6 +9,7 @@
 #include "halosvm/loss/expected_logistic.hpp"
 #include "halosvm/loss/expected_squared_hinge.hpp"
 #include "halosvm/loss/hinge.hpp"
+#include "halosvm/loss/marginal_logistic.hpp"
 #include "halosvm/loss/worst_case.hpp"
 
 #include <utility>
@@ -29,6 +30,7 @@ const auto& table() {
       entry<ExpectedSquaredHinge>(),
       entry<ExpectedHuberHinge>(),
       entry<ExpectedLogistic>(),
+      entry<MarginalLogistic>(),
       entry<WorstCase, WorstCaseLoss>(),
       entry<BestCase>(),
   };

@@ -2,12 +2,8 @@
 
 #include "solver/cccp.hpp"
 
-#include "halosvm/core/check.hpp"
-#include "solver/method.hpp"
-
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 namespace halosvm {
@@ -72,7 +68,8 @@ Matrix between_the_classes(const LocalObjective& problem) {
   return problem.dual_coef(zero, at, problem.moments().centre);
 }
 
-/// One problem.
+}  // namespace
+
 Result run_rounds(const LocalObjective& problem, const Moments& /*about*/, const LinearModel& start,
                   const BatchSettings& settings) {
   const double resolution = 0.01 * settings.tolerance;
@@ -110,40 +107,6 @@ Result run_rounds(const LocalObjective& problem, const Moments& /*about*/, const
     break;
   }
   return best;
-}
-
-/// The worse of two ends.
-Status worse(Status a, Status b) {
-  if (a == Status::stationary) return b;
-  return b == Status::stationary ? a : std::max(a, b);
-}
-
-}  // namespace
-
-Result minimize_by_rounds(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
-  const LocalObjective* local = objective.local();
-  if (local == nullptr) check::fail("objective", "is a sum of parts, but a loss that is not convex needs the examples");
-  check::require(
-      !local->data().means().sparse(), "loss",
-      std::string("is '") + objective.loss()->name() +
-          "', whose solver moves every mean, so that it does not take sparse means; give them as a dense array");
-  check_start(objective, start);
-  Result result;
-  result.model = start;
-  result.objective = Vector::Zero(objective.n_problems());
-  result.lower_bound = Vector::Zero(objective.n_problems());
-  result.suboptimality = Vector::Constant(objective.n_problems(), infinity);
-  result.status = Status::stationary;
-  for (Index k = 0; k < objective.n_problems(); ++k) {
-    const Result one = apply_once(run_rounds, local->only(k), start.only(k), settings, settings);
-    result.model.coef.row(k) = one.model.coef.row(0);
-    result.model.intercept(k) = one.model.intercept(0);
-    result.objective(k) = one.objective(0);
-    result.steps = std::max(result.steps, one.steps);
-    result.epochs = std::max(result.epochs, one.epochs);
-    result.status = worse(result.status, one.status);
-  }
-  return result;
 }
 
 }  // namespace halosvm

@@ -24,6 +24,8 @@ Result run_lbfgs_for_a_proof(const Objective& objective, const Moments& about, c
 /// L-BFGS along principal axes, with the Hessian at its best point as model, taken anew from time to time: of smooth
 /// losses, one problem.
 Search run_newton;
+/// L-BFGS for one smooth problem that is not convex, to a point where the gradient vanishes: J never rises.
+Search run_descent;
 Search run_interior_point;
 Search run_dual_coordinate;
 /// L-BFGS or interior points, as suits the objective, in the span of the data where that pays.

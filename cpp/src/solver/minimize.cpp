@@ -3,8 +3,8 @@
 #include "halosvm/solver/solver.hpp"
 
 #include "halosvm/core/check.hpp"
-#include "solver/cccp.hpp"
 #include "solver/method.hpp"
+#include "solver/not_convex.hpp"
 #include "objective/rounding.hpp"
 #include "solver/wide_data.hpp"
 #include "solver/zero_model.hpp"
@@ -315,7 +315,7 @@ Result minimize(const Objective& objective, const LinearModel& start, const Batc
   if (settings.method == Method::interior_point) return minimize_by_interior_points(objective, start, settings);
   if (settings.method == Method::dual_coordinate) return minimize_in_the_dual(objective, start, settings);
   const bool automatic = settings.method == Method::automatic;
-  if (automatic && !objective.loss()->traits().convex()) return minimize_by_rounds(objective, start, settings);
+  if (automatic && !objective.loss()->traits().convex()) return minimize_not_convex(objective, start, settings);
   const LocalObjective* local = objective.local();
   if (local == nullptr) return minimize_by_evaluations(objective, start, settings);
   return apply(automatic ? minimize_here : run_lbfgs, *local, start, settings);

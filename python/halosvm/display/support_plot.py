@@ -221,6 +221,6 @@ def _slopes(machine: UncertainSVC, data: Any, X: Any, signed: Array, k: int) -> 
     sized = machine._sized(data, X)  # noqa: SLF001 (the errors as `fit` takes them)
     coef = machine.coef_[k if len(machine.coef_) > 1 else 0][np.newaxis]
     std = _core.decision_std(sized.covariances.core_view(), np.ascontiguousarray(coef))[:, 0]
-    offset = 0.0 if machine.loss == "expected_logistic" else 1.0
-    slopes: Array = _core.evaluate_loss(machine.loss, offset - signed, std)[1].copy()
+    margin = _core.loss_traits(machine.loss)["margin"]
+    slopes: Array = _core.evaluate_loss(machine.loss, margin - signed, std)[1].copy()
     return slopes

@@ -73,6 +73,12 @@ class UncertainSVC(GaussianClassifier, LinearModel):
           regularised.
         - "expected_logistic": :math:`E \log(1 + \exp(-y f(X)))`, within 4e-5; without errors it is
           `LogisticRegression`.
+        - "marginal_logistic": :math:`-\log E\,\sigma(y f(X))` with :math:`\sigma(u) = 1 / (1 +
+          e^{-u})`, minus the log likelihood of the label of a true input that is only known to be
+          of :math:`N(x_i, \Sigma_i)`: the loss of posteriors (`EmpiricalBayes`). It is not convex:
+          the fit descends from the model of "expected_logistic", which is nowhere below it, or
+          from that of a warm start, to a point where the gradient vanishes, and no bound is known.
+          Only "auto" solves it.
         - "expected_huber_hinge": :math:`E h(1 - y f(X))`, where h(m) is m^2 / 2 from 0 to 1 and
           m - 1/2 beyond: smooth, and outliers count as in the hinge.
         - "worst_case": :math:`\max(0, 1 - y f(x) + r \sqrt{w' \Sigma w})`, the hinge loss of the
@@ -112,9 +118,10 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         "lbfgs" is best where all examples are uncertain, features are many, or examples are very
         many, "interior_point" where a tenth of fewer examples or more is certain,
         "dual_coordinate" where all are and X is sparse or wide or C small, unless it is large: it
-        takes one dual variable at a time, of every loss here but "expected_logistic" and
-        "best_case". "auto", the default, starts with the one that suits the data and goes over to
-        another when it is slow; few low-rank factors of many features it solves in their span.
+        takes one dual variable at a time, of every loss here but "expected_logistic",
+        "marginal_logistic" and "best_case". "auto", the default, starts with the one that suits the
+        data and goes over to another when it is slow; few low-rank factors of many features it
+        solves in their span.
         "sgd" is stochastic gradient descent with averaging, which seldom certifies a `tol` below
         1e-4; "proximal_sgd" divides by 1 + eta lambda after each step in place of a step along the
         regulariser.
@@ -159,7 +166,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
         are whole matrices count without the negative eigenvalues that rounding gives them.
     suboptimality_ : float or ndarray of shape (n_classes,)
         Certified upper bound of (J - J*) / J*, the rounding of the model included; infinite when
-        nothing is known, as for "best_case".
+        nothing is known, as for "best_case" and "marginal_logistic".
     status_ : str
         How the fit ended, in one sentence.
     n_features_in_ : int
@@ -185,7 +192,7 @@ class UncertainSVC(GaussianClassifier, LinearModel):
     N. Couellan and S. Jan, "Feature uncertainty bounding schemes for large robust
     nonlinear SVM classifiers" (2017), for "worst_case"; J. Bi and T. Zhang, "Support Vector
     Classification with Input Data Uncertainty", Advances in Neural Information Processing Systems
-    17 (2004), for "best_case".
+    17 (2004), for "best_case" and, eq. (1), "marginal_logistic".
 
     Examples
     --------

@@ -2,6 +2,7 @@
 #include "halosvm/loss/best_case.hpp"
 #include "halosvm/loss/expected_hinge.hpp"
 #include "halosvm/loss/hinge.hpp"
+#include "halosvm/loss/marginal_logistic.hpp"
 #include "oracle/errors.hpp"
 #include "oracle/normal_quadrature.hpp"
 #include "oracle/random.hpp"
@@ -19,6 +20,7 @@ using halosvm::Hinge;
 using halosvm::Index;
 using halosvm::LossFirst;
 using halosvm::LossSecond;
+using halosvm::MarginalLogistic;
 using oracle::real;
 using oracle::Worst;
 
@@ -207,15 +209,103 @@ TEST_CASE("the best case is the hinge of m - s with slope 1/2 at the kink, and f
   CHECK(BestCase::second(2.0, 2.0).mm == 0.0);
 }
 
-TEST_CASE("a loss that is not convex names a convex one without spread, and no other loss does") {
+namespace {
+
+/// -log E sigma(-(m + s Z)) and its derivatives, as moments of the input given the label: the trapezoidal rule around
+/// the likeliest one, of an integrand that falls as exp(-z^2 / 2) at least. Its step is a quarter of what sigma turns
+/// over.
+struct Marginal {
+  real value, slope_m, slope_s2, mm, ms, ss;
+};
+
+Marginal marginal_by_quadrature(real m, real s) {
+  const auto sigma = [](real u) { return 1 / (1 + std::exp(-u)); };
+  real low = -s;
+  real high = 0;
+  for (int i = 0; i < 70; ++i) {
+    const real z = (low + high) / 2;
+    (z + s * sigma(m + s * z) > 0 ? high : low) = z;
+  }
+  const real top = -std::log1p(std::exp(m + s * low)) - low * low / 2;
+  const real step = std::min(real{1} / 4, 1 / (4 * s));
+  const int n = static_cast<int>(10 / step);
+  real sum[6] = {};
+  real slopes[2] = {};
+  real bends[3] = {};
+  for (int i = -n; i <= n; ++i) {
+    const real z = low + i * step;
+    const real p = sigma(m + s * z);
+    const real mass = std::exp(-std::log1p(std::exp(m + s * z)) - z * z / 2 - top);
+    sum[0] += mass;
+    sum[1] += mass * p * (1 - 2 * p);
+    slopes[0] += mass * p;
+    slopes[1] += mass * p * z;
+    for (int k = 0; k < 3; ++k) bends[k] += mass * p * (1 - 2 * p) * (k == 0 ? 1 : k == 1 ? z : z * z);
+  }
+  const real a = slopes[0] / sum[0];
+  const real b = slopes[1] / sum[0];
+  return {std::log(8 * std::atan(real{1})) / 2 - top - std::log(step * sum[0]),
+          a,
+          sum[1] / sum[0],
+          bends[0] / sum[0] + a * a,
+          bends[1] / sum[0] + a * b,
+          bends[2] / sum[0] + b * b};
+}
+
+}  // namespace
+
+TEST_CASE("the marginal logistic loss and its derivatives equal quadrature") {
+  if (!oracle::extended) return;
+  oracle::Random random(5);
+  double worst = 0.0;
+  for (int i = 0; i < 1500; ++i) {
+    const double s = std::pow(10.0, random.uniform(-3.0, 1.3));
+    const double m = i % 2 == 0 ? random.uniform(-2.0, 2.0) : random.uniform(-3.0, 15.0 + 0.7 * s * s);
+    const Marginal want = marginal_by_quadrature(m, s);
+    const LossFirst first = MarginalLogistic::first(m, s);
+    const LossSecond second = MarginalLogistic::second(m, s);
+    const real got[] = {first.value - want.value, first.slope_m - want.slope_m, first.slope_s2 - want.slope_s2,
+                        second.mm - want.mm,      second.ms - want.ms,          second.ss - want.ss};
+    const real bend = 1 + std::abs(want.slope_s2) * (1 + s * s);  // of which second derivatives are differences
+    const real size[] = {want.value, want.slope_m, std::abs(want.slope_s2) + want.slope_m, 1.0, bend, bend};
+    for (int k = 0; k < 6; ++k) worst = std::max(worst, static_cast<double>(std::abs(got[k]) / size[k]));
+  }
+  CHECK(worst < 1e-12);
+}
+
+TEST_CASE("the marginal logistic loss is finite wherever (m, s) is, and the logistic loss without spread") {
+  for (const double s : {0.0, 1e-320, 1e-8, 1.0, 1e8, 1e25, 1e200, std::numeric_limits<double>::max()}) {
+    for (const double size : {0.0, 1e-310, 1.0, 50.0, 1e3, 1e150, std::numeric_limits<double>::max()}) {
+      for (const double m : {size, -size}) {
+        CAPTURE(m);
+        CAPTURE(s);
+        const LossFirst first = MarginalLogistic::first(m, s);
+        const LossSecond second = MarginalLogistic::second(m, s);
+        for (const double each : {first.value, first.slope_m, first.slope_s2, second.mm, second.ms, second.ss}) {
+          CHECK(std::isfinite(each));
+        }
+        CHECK(first.value >= 0.0);
+        CHECK(first.slope_m >= 0.0);
+        CHECK(first.slope_m <= 1.0);
+        CHECK(second.mm >= 0.0);
+        if (s > 1e-300 || std::abs(m) > 700.0) continue;
+        const double logistic = m > 0.0 ? m + std::log1p(std::exp(-m)) : std::log1p(std::exp(m));
+        CHECK(oracle::relative_error(first.value, logistic) < 1e-14);
+      }
+    }
+  }
+}
+
+TEST_CASE("a loss that is not convex names a convex one, without spread for rounds, and no other loss does") {
   for (const std::string& name : halosvm::loss_names()) {
     CAPTURE(name);
     const halosvm::LossTraits& traits = halosvm::make_loss(name)->traits();
-    CHECK(traits.convex() == (name != BestCase::name));
+    CHECK(traits.convex() == (name != BestCase::name && name != MarginalLogistic::name));
     if (traits.convex()) continue;
     const halosvm::LossTraits& above = halosvm::make_loss(traits.majorant)->traits();
     CHECK(above.convex());
-    CHECK(!above.uses_spread);
+    CHECK(above.margin == traits.margin);
+    CHECK(above.uses_spread == (traits.shift == 0.0));
   }
 }
 
@@ -245,7 +335,7 @@ TEST_CASE("the dual of a loss without spread has the loss as its largest value, 
 }
 
 TEST_CASE_TEMPLATE("a block equals its examples one by one, for every remainder of the vector width", Scalar,
-                   ExpectedHinge, Hinge, BestCase) {
+                   ExpectedHinge, Hinge, BestCase, MarginalLogistic) {
   constexpr double canary = 12345.0;
   const auto loss = halosvm::make_loss(Scalar::name);
   oracle::Random random(4);
@@ -276,11 +366,11 @@ TEST_CASE_TEMPLATE("a block equals its examples one by one, for every remainder 
 
 TEST_CASE("losses are found by name, know it, and an unknown name is answered with the list") {
   const std::vector<std::string> names = halosvm::loss_names();
-  CHECK(names.size() == 7);
+  CHECK(names.size() == 8);
   for (const std::string& name : names) CHECK(halosvm::make_loss(name)->name() == name);
   CHECK(halosvm::make_loss("expected_hinge")->uses_spread());
   CHECK(!halosvm::make_loss("hinge")->uses_spread());
   CHECK(oracle::error_of([] { halosvm::make_loss("square"); }) ==
         "loss is 'square'; it must be one of expected_hinge, hinge, expected_squared_hinge, expected_huber_hinge, "
-        "expected_logistic, worst_case, best_case");
+        "expected_logistic, marginal_logistic, worst_case, best_case");
 }

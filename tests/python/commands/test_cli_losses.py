@@ -50,6 +50,7 @@ def table(tmp_path, data):
             {"loss": "expected_logistic", "error_scale": 2.0},
             "expected_logistic, errors times 2",
         ),
+        ([], {"loss": "marginal_logistic"}, "marginal_logistic"),
     ],
 )
 def test_losses_and_sizes_are_those_of_the_api(capsys, table, data, options, parameters, told):
@@ -68,7 +69,7 @@ def test_losses_and_sizes_are_those_of_the_api(capsys, table, data, options, par
         loaded.decision_function(Gaussians(X)), direct.decision_function(scaled), atol=1e-6
     )
     assert f"loss           {told}\n" in out
-    assert ("no bound known" in out) == (parameters["loss"] == "best_case")
+    assert ("no bound known" in out) == (parameters["loss"] in ("best_case", "marginal_logistic"))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def examples(n_classes=2, n=60):
     return X, y, rng.lognormal(-1.0, 0.7, size=X.shape)
 
 
-LOSSES = ["expected_hinge", "expected_squared_hinge", "expected_logistic"]  # without kinks
+LOSSES = ["expected_hinge", "expected_squared_hinge", "expected_logistic", "marginal_logistic"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)

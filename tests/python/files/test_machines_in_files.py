@@ -24,6 +24,7 @@ from halosvm.files.model_file import ModelFileError
 MACHINES = {
     "worst case": UncertainSVC(C=0.3, loss="worst_case", radius=1.64, error_scale=0.5),
     "best case": UncertainSVC(C=0.3, loss="best_case", radius=np.float64(0.5)),
+    "marginal logistic": UncertainSVC(loss="marginal_logistic", error_scale=0.5),
     "huber hinge": UncertainSVC(loss="expected_huber_hinge"),
     "regression": UncertainSVR(C=3.0, epsilon=0.01, error_scale=0.5),
     "quantile": UncertainSVR(loss="pinball", quantile=0.9, fit_intercept=False),

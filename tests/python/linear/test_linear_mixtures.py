@@ -191,7 +191,7 @@ def test_a_subspace_is_that_of_each_component():
     alike(model, UncertainSVC(subspace=0.7).fit(X.components, Y[ROWS], X.weights))
 
 
-@pytest.mark.parametrize("loss", ["hinge", "worst_case", "best_case"])
+@pytest.mark.parametrize("loss", ["hinge", "worst_case", "best_case", "marginal_logistic"])
 def test_losses_that_are_no_expectations_refuse_mixtures(loss):
     with pytest.raises(ValueError, match=f"loss='{loss}' is no expectation, and of GaussianMix"):
         UncertainSVC(loss=loss).fit(make(), Y)

@@ -304,6 +304,7 @@ def test_first_calls_that_make_no_sense_are_refused(data, options, arguments, me
     ("options", "message"),
     [
         ({"loss": "best_case"}, "loss is 'best_case', which is not convex"),
+        ({"loss": "marginal_logistic"}, "loss is 'marginal_logistic', which is not convex"),
         ({"class_weight": "balanced"}, "class_weight is 'balanced', which needs all examples"),
     ],
 )

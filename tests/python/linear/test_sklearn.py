@@ -38,6 +38,7 @@ from halosvm import UncertainStandardScaler, UncertainSVC
         UncertainSVC(solver="sgd", loss="hinge"),
         UncertainSVC(solver="sgd", averaging="none"),
         UncertainSVC(loss="best_case"),
+        UncertainSVC(loss="marginal_logistic"),
         UncertainSVC(loss="worst_case", radius=2.0),
         UncertainSVC(loss="expected_huber_hinge"),
         UncertainSVC(class_weight="balanced", warm_start=True, n_threads=2),

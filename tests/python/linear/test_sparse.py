@@ -95,6 +95,7 @@ def test_sparse_means_have_the_optimum_of_dense_ones(make_gaussians, kind, solve
         ("hinge", {}),
         ("expected_squared_hinge", {}),
         ("expected_logistic", {}),
+        ("marginal_logistic", {}),
         ("expected_huber_hinge", {}),
         ("worst_case", {"norm": np.inf, "radius": 0.3}),
     ],

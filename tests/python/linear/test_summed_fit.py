@@ -302,6 +302,7 @@ def test_chunks_that_change_between_passes_are_refused(data):
         ({"solver": "interior_point"}, {}, "solver is 'interior_point', which needs all rows"),
         ({"solver": "dual_coordinate"}, {}, "solver is 'dual_coordinate', which needs all rows"),
         ({"loss": "best_case"}, {}, "loss is 'best_case', which is not convex and needs all rows"),
+        ({"loss": "marginal_logistic"}, {}, "loss is 'marginal_logistic', which is not convex and"),
         ({}, {"y": [0, 1]}, "y is given, but X is chunks"),
         ({}, {"X_std": [0, 1]}, "X_std is given, but X is chunks"),
         ({}, {"sample_weight": [0, 1]}, "sample_weight is given, but X is chunks"),

@@ -19,7 +19,7 @@ from halosvm.linear.residuals import Scale
 
 MACHINES = [UncertainSVC(loss=loss) for loss in _core.loss_names()]
 MACHINES += [UncertainSVR(loss=loss) for loss in LOSSES]
-CONVEX = [m for m in MACHINES if m.loss != "best_case"]
+CONVEX = [m for m in MACHINES if m.loss not in ("best_case", "marginal_logistic")]
 SMOOTH = ("expected_squared_hinge", "expected_huber_hinge", "expected_logistic", "huber")
 SMOOTH += ("squared_epsilon_insensitive", "squared_error")
 

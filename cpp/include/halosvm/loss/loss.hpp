@@ -33,7 +33,8 @@ struct LossTraits {
 
   bool has_radius = false;         ///< s is the size of a bounded error, which a radius may multiply
   double shift = 0.0;              ///< if not 0, psi(m, s) = psi(m + shift s, 0): kinks are not at s = 0 alone
-  const char* majorant = nullptr;  ///< of psi(m, s) = h(m - s) the convex loss h, blind to s; else null: psi grows in s
+  const char* majorant = nullptr;  ///< of a psi that is not convex a convex loss that is nowhere below, with shift < 0
+                                   ///< that of psi(m, s) = h(m + shift s); else null
 
   CertainDual certain = {};  ///< of convex losses at s = 0
 

@@ -50,7 +50,8 @@ enum class Method : std::uint8_t {
   /// 10, less where the others are quick) that 5 to 100 passes are enough; points and factors that span less than half
   /// of the features are then copied into their span, where the minimum lies. An objective that is not local, a sum
   /// over chunks or machines, goes to L-BFGS. A loss that is not convex is minimised in rounds of convex ones, to a
-  /// point from where no round leads down.
+  /// point from where no round leads down, or, if it is smooth, by L-BFGS that begins at the minimum of a convex loss
+  /// above it, or at a given model, to a point where the gradient vanishes.
   automatic,
   /// Limited-memory BFGS, for many features: one pass over the data for each step, for all problems side by side.
   lbfgs,

@@ -1,6 +1,6 @@
 /// \file
 /// One problem's L-BFGS walk. It proposes points; whoever owns the data evaluates them and reports value and gradient.
-/// Private to lbfgs.cpp.
+/// Private to L-BFGS.
 #pragma once
 
 #include "linalg/cholesky_factor.hpp"
