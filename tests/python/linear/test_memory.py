@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import each, in_pairs
 from sklearn.exceptions import ConvergenceWarning
 
 from halosvm import Covariances, Gaussians, UncertainSVC
@@ -218,9 +219,10 @@ def peak_of(function):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("writeable", [True, False])
-@pytest.mark.parametrize("solver", ["auto", "interior_point", "sgd"])
+@in_pairs
+@each("dtype", [np.float64, np.float32])
+@each("writeable", [True, False])
+@each("solver", ["auto", "interior_point", "sgd"])
 def test_fit_and_prediction_allocate_little_beside_their_results(dtype, writeable, solver):
     rng = np.random.default_rng(0)
     X, std = rng.random((20_000, 50)).astype(dtype), rng.random((20_000, 50)).astype(dtype)

@@ -5,6 +5,7 @@ Oracles: Clarabel by cvxpy, all kinks, and a search from 100 starts.
 
 import numpy as np
 import pytest
+from cases import each
 
 from halosvm.linear.total.ball import Ball
 
@@ -26,7 +27,7 @@ def scale_of(ball):
     return ball.c @ np.maximum(0.0, ball.margins)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_value_is_that_of_a_conic_solver_for_the_problem_and_its_dual(seed):
     cp = pytest.importorskip("cvxpy")
     ball = random_ball(seed)
