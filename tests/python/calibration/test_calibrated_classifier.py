@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each, in_pairs
 from scipy.special import expit
 from scipy.stats import wilcoxon
 from sklearn import config_context
@@ -252,8 +253,10 @@ def clusters(n_classes, n=200, spread=0.5):
     return 5 * np.column_stack([np.cos(angle), np.sin(angle)]) + spread * rng.normal(size=(n, 2)), y
 
 
-@pytest.mark.parametrize("n_classes", [3, 5])
-@pytest.mark.parametrize(
+@in_pairs
+@each("method", METHODS)
+@each("n_classes", [3, 5])
+@each(
     "wrapped",
     [
         lambda svc: svc,
@@ -263,9 +266,8 @@ def clusters(n_classes, n=200, spread=0.5):
         lambda svc: BaggingClassifier(svc, 3, random_state=0),
         lambda svc: StackingClassifier([("a", svc), ("b", LinearDiscriminantAnalysis())], svc),
     ],
-    ids=["alone", "frozen", "pipeline", "search", "bagging", "stacking"],
 )
-@pytest.mark.parametrize("machine", [SVC, UncertainKernelSVC])
+@each("machine", [SVC, UncertainKernelSVC])
 def test_calibration_does_not_depend_on_the_shape_of_the_decision_values(
     machine, wrapped, n_classes, method
 ):

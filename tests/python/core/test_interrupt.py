@@ -327,6 +327,7 @@ def test_interrupt_arrives_soon_and_changes_nothing(measured, call):
     assert measured[call]["unchanged"]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("call", KERNEL_CALLS)
 def test_interrupt_of_a_kernel_machine_arrives_soon_and_changes_nothing(measured_kernels, call):
     assert measured_kernels[call]["latency"] < LONGEST
@@ -358,6 +359,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("delay", [0.1, 0.5])
 def test_process_ends_beside_an_eigendecomposition_that_was_left_behind(delay):
     # OpenBLAS waits in its destructor for threads that the eigendecomposition may be using.
@@ -366,6 +368,7 @@ def test_process_ends_beside_an_eigendecomposition_that_was_left_behind(delay):
     assert done.stdout in ("interrupted\n", "")  # nothing if it had ended before
 
 
+@pytest.mark.campaign
 def test_what_was_left_behind_runs_on_but_skips_the_pairs_of_classes_to_come(measured_kernels):
     assert measured_kernels["eigendecomposition"]["running"]
     assert not measured_kernels["several pairs of classes"]["running"]

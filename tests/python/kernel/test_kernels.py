@@ -5,7 +5,7 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
-from cases import DTYPES, KINDS, each
+from cases import DTYPES, KINDS, each, in_pairs
 from sklearn.metrics import pairwise
 
 from halosvm import Covariances, Gaussians, _core, expected_kernel, median_gamma, reference
@@ -65,6 +65,7 @@ def one(mean, **spread):
 # -- values --------------------------------------------------------------------------------------
 
 
+@in_pairs
 @each("dtype", DTYPES)
 @each("kernel", KERNELS.values())
 @each("kind", KINDS)

@@ -131,6 +131,7 @@ def test_fit_keeps_a_few_numbers_per_row_whatever_the_number_of_features(tmp_pat
         assert PER_ROW[solver] * 1_000_000 + FIXED < 64_000_000 + 0.02 * 1_600_000_000
 
 
+@pytest.mark.campaign
 @pytest.mark.unsanitized
 @needs_proc
 def test_no_kind_of_data_and_labels_is_copied(tmp_path):

@@ -29,7 +29,7 @@ NOISY = [2, 5, 7]
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_estimator_passes_the_checks_of_scikit_learn():
     pass_checks(
-        SafeSVC(norm=np.inf, validation=2, class_weight="balanced", n_threads=1),
+        SafeSVC(norm=np.inf, validation=2, max_iter=3, class_weight="balanced", n_threads=1),
         {"check_sample_weight_equivalence_on_dense_data": "copies of a row are in several folds"},
     )
 

@@ -186,7 +186,7 @@ def test_draws_err_by_their_standard_error(X, name):
     ],
 )
 def test_every_approximation_agrees_with_draws(X, transformer):
-    draws = 20000
+    draws = 8000
     image = Propagate(transformer, "monte_carlo", n_draws=draws, random_state=1).fit_transform(X)
     S = image.covariances.to_full()
     variance = np.einsum("njj->nj", S).max(axis=1)[:, None]

@@ -120,7 +120,7 @@ def test_total_variance_is_that_of_draws_from_all_examples(make_covariances, kin
     weights = np.random.default_rng(2).integers(1, 4, N)
     scaler = UncertainStandardScaler(variance="total").fit(X, sample_weight=weights)
     rng = np.random.default_rng(3)
-    draws = 20000
+    draws = 5000
     roots = np.linalg.cholesky(X.covariances.to_full() + 1e-15 * np.eye(D))
     rows = np.repeat(np.arange(N), weights)
     sample = X.mean[rows] + np.einsum(

@@ -29,7 +29,8 @@ from halosvm import (
     [
         EmpiricalBayes(output="mean"),
         EmpiricalBayes(2, covariance="diagonal", output="mean", random_state=0, n_threads=2),
-        EmpiricalBayes("bic", covariance="factors", n_factors=1, output="mean", random_state=0),
+        EmpiricalBayes("bic", covariance="diagonal", output="mean", random_state=0),
+        EmpiricalBayes(covariance="factors", n_factors=1, output="mean"),
     ],
     ids=repr,
 )
