@@ -98,4 +98,5 @@ def each(names, values):
 
 def in_pairs(test):
     """Run a test for so many combinations of the values below that any two of them meet."""
+    assert len(test.sets) > 2, "of two sets, those are all combinations"
     return _over(test, test.sets, covering=True)

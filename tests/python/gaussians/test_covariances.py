@@ -297,7 +297,6 @@ def test_selecting_rows_selects_matrices(kind, rows):
             part.core_view().check("part")
 
 
-@in_pairs
 @each("kind", KINDS)
 @each("row", [0, 4, -1, -5, np.int64(2), np.array(3)])
 def test_an_integer_gives_the_dense_matrix(kind, row):
@@ -469,7 +468,6 @@ def test_concatenated_pieces_are_the_original(made, data):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4), st.sampled_from(DTYPES))
-@each("dtype", DTYPES)
 def test_mixed_concatenation_joins_the_matrices(kinds, dtype):
     batches, matrices = zip(
         *[make(k, dtype=dtype, seed=i) for i, k in enumerate(kinds)], strict=True

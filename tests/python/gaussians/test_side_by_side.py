@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import each, in_pairs
+from cases import each
 from scipy import sparse
 
 from halosvm import Covariances, Gaussians
@@ -19,7 +19,6 @@ def examples(make_covariances, kind):
     return Gaussians(rng.normal(size=(N, D)), cov=make_covariances(kind, N, D, rng))
 
 
-@in_pairs
 @each("columns", [[2, 0], [1, 1], slice(1, 3), [-1], np.arange(D) % 2 == 0])
 def test_features_are_selected_with_their_covariances(X, columns):
     part = X[:, columns]

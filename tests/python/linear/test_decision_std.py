@@ -274,7 +274,6 @@ def test_normalised_deviation_of_many_features_does_not_underflow():
     assert value == pytest.approx(expected, rel=1e-9)
 
 
-@in_pairs
 @each("support_kind", SUPPORT_KINDS)
 @each("kind", KINDS)
 def test_sum_of_cancelling_sections_has_no_variance(make_gaussians, kind, support_kind):
@@ -285,7 +284,6 @@ def test_sum_of_cancelling_sections_has_no_variance(make_gaussians, kind, suppor
     assert (variance(X, twice, np.r_[c, -c], 0.3) <= 1e-14 * size).all()
 
 
-@in_pairs
 @each("support_kind", SUPPORT_KINDS)
 @each("kind", KINDS)
 def test_result_does_not_depend_on_the_number_of_threads(make_gaussians, kind, support_kind):

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from cases import COVARIANCE_KINDS, DTYPES, each, in_pairs
+from cases import COVARIANCE_KINDS, DTYPES, each
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -40,7 +40,6 @@ def twins(make_gaussians, kind, *, d=6, **options):
 # ---- the same objective and the same models --------------------------------------------------
 
 
-@in_pairs
 @each("dtype", DTYPES)
 @each("kind", COVARIANCE_KINDS)
 def test_objective_and_gradient_equal_those_of_dense_means_and_the_reference(
@@ -77,7 +76,6 @@ def test_hessian_products_and_moments_equal_those_of_dense_means(make_gaussians,
         np.testing.assert_allclose(a, c, rtol=1e-12, atol=1e-13)
 
 
-@in_pairs
 @each("kind", COVARIANCE_KINDS)
 @each("solver", ["auto", "lbfgs"])
 def test_sparse_means_have_the_optimum_of_dense_ones(make_gaussians, kind, solver):
@@ -258,7 +256,6 @@ def test_a_negative_standard_deviation_is_named_with_its_place():
 # ---- Gaussians -------------------------------------------------------------------------------
 
 
-@in_pairs
 @each("kind", COVARIANCE_KINDS)
 @each("key", [slice(3, 30), slice(None, None, 7), [5, 2, 2], np.arange(90) % 2 == 0, -1])
 def test_selected_rows_equal_those_of_dense_means(make_gaussians, kind, key):
@@ -324,7 +321,6 @@ def test_searches_and_calibration_take_sparse_examples(make_gaussians):
     )
 
 
-@in_pairs
 @each("kind", COVARIANCE_KINDS)
 @each("variance", ["means", "total"])
 def test_a_scaler_without_mean_keeps_examples_sparse(make_gaussians, kind, variance):

@@ -348,7 +348,6 @@ def test_without_covariances_examples_are_certain(make_gaussians):
     assert_close(walk(X.mean, y, X_std=np.zeros((60, 4))), walk(X, y))
 
 
-@in_pairs
 @each("kind", KINDS)
 @each("solver", SOLVERS)
 def test_hinge_ignores_the_covariances(make_gaussians, kind, solver):
@@ -605,7 +604,6 @@ def test_verbose_fit_prints_a_line_for_each_iteration(make_gaussians, capsys, so
     assert capsys.readouterr() == ("", "")
 
 
-@in_pairs
 @each("kind", KINDS)
 @each("solver", ["auto", "interior_point"])
 def test_warm_starts_along_a_path_of_c_end_at_the_optima_of_cold_starts(
@@ -683,7 +681,6 @@ def fitted(request, make_gaussians):
     return walk(X, np.arange(90) % request.param, max_iter=3)
 
 
-@in_pairs
 @each("dtype", DTYPES)
 @each("kind", KINDS)
 def test_decision_values_and_their_spread_follow_the_formulas(make_gaussians, kind, dtype, fitted):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import DTYPES, KINDS, each, in_pairs
+from cases import DTYPES, KINDS, each
 
 from halosvm import (
     Gaussians,
@@ -28,7 +28,6 @@ def root_of(X, i):
 
 
 @NORMS
-@in_pairs
 @each("form, D", [("paired", 30), ("paired", 5), ("phase", 30)])
 @each("sort", ["isotropic", "diagonal", "low_rank", "low_rank_diagonal"])
 def test_no_perturbation_moves_fourier_features_beyond_their_bounds(

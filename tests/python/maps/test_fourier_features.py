@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import DTYPES, KINDS, each, in_pairs
+from cases import DTYPES, KINDS, each
 from mpmath import mp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -90,7 +90,6 @@ def test_every_entry_of_mean_and_covariance_is_its_integral(form, make_gaussians
 
 
 @MAPS
-@in_pairs
 @each("dtype", DTYPES)
 @each("kind", KINDS)
 def test_every_kind_of_covariance_has_the_moments_of_the_reference(
@@ -112,7 +111,6 @@ def test_every_kind_of_covariance_has_the_moments_of_the_reference(
 
 
 @MAPS
-@in_pairs
 @each("kind", KINDS)
 def test_factors_are_the_expected_jacobian_times_a_root(form, kind, make_gaussians):
     X, _ = make_gaussians(kind, n=9, d=4)

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import DTYPES, KINDS, each, in_pairs
+from cases import DTYPES, KINDS, each
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
@@ -60,7 +60,6 @@ def test_every_entry_of_mean_and_covariance_is_its_integral(make_gaussians):
 
 
 @LANDMARKS
-@in_pairs
 @each("dtype", DTYPES)
 @each("kind", KINDS)
 def test_every_kind_of_covariance_has_the_moments_of_the_reference(
@@ -194,7 +193,6 @@ def test_mixtures_have_the_moments_of_their_components_mixed(make_gaussians):
 # -- results -------------------------------------------------------------------------------------
 
 
-@in_pairs
 @each("kind", KINDS)
 @each("covariance", ["low_rank", "diagonal", "full", "bound"])
 def test_results_do_not_depend_on_the_number_of_threads(covariance, kind, make_gaussians):

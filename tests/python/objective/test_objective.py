@@ -336,7 +336,6 @@ def test_without_intercept_nothing_pulls_at_the_intercept(make_gaussians):
 # ---- exact intercept -----------------------------------------------------------------------------
 
 
-@in_pairs
 @each("kind", COVARIANCE_KINDS)
 @each("seed", range(5))
 def test_exact_intercept_minimises_the_objective(make_gaussians, kind, seed):

@@ -5,7 +5,7 @@ Oracles: the loss of the reference at the margins and spreads computed here, cen
 
 import numpy as np
 import pytest
-from cases import each, in_pairs
+from cases import each
 
 from halosvm import _core, reference
 
@@ -43,7 +43,6 @@ def expected(problem, loss, w, b):
 LOSSES = [name for name in _core.loss_names() if not _core.loss_traits(name)["has_radius"]]
 
 
-@in_pairs
 @each("loss", LOSSES)
 def test_value_is_that_of_the_shifted_margins(problem, loss):
     rng = np.random.default_rng(1)
@@ -53,7 +52,6 @@ def test_value_is_that_of_the_shifted_margins(problem, loss):
         assert found == pytest.approx(expected(problem, loss, w, b), rel=1e-12)
 
 
-@in_pairs
 @each("loss", [name for name in LOSSES if name != "hinge"])
 def test_gradient_and_hessian_equal_central_differences(problem, loss):
     objective = objective_of(problem, loss)
@@ -73,7 +71,6 @@ def test_gradient_and_hessian_equal_central_differences(problem, loss):
     np.testing.assert_allclose(intercept, change, rtol=1e-5, atol=1e-7)
 
 
-@in_pairs
 @each("loss", LOSSES)
 def test_bound_is_below_the_optimum_and_meets_it(problem, loss):
     objective = objective_of(problem, loss)

@@ -199,8 +199,8 @@ def test_restarts_keep_the_best_and_one_seed_gives_one_result(make_gaussians, ke
     for seed in range(3):
         X, y = make_gaussians("isotropic", n=25, d=2, gap=0.2, seed=seed, scale=1.5)
         once = TotalSVC(kernel=kernel).fit(X, y)
-        again = TotalSVC(kernel=kernel, n_restarts=4, random_state=0).fit(X, y)
-        same = TotalSVC(kernel=kernel, n_restarts=4, random_state=0).fit(X, y)
+        again = TotalSVC(kernel=kernel, n_restarts=8, random_state=0).fit(X, y)
+        same = TotalSVC(kernel=kernel, n_restarts=8, random_state=0).fit(X, y)
         assert again.objective_ <= once.objective_
         assert again.objective_ == same.objective_
         np.testing.assert_array_equal(again.corrections_, same.corrections_)
