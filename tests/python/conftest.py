@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sklearn
+from cases import DTYPES, KINDS
 from hypothesis import settings
 from scipy import sparse
 from scipy.special import ndtr
 from sklearn.datasets import load_svmlight_file
-from sklearn.utils.fixes import parse_version
 from threadpoolctl import threadpool_limits
 
 from halosvm import Covariances, Gaussians, _core, reference
@@ -61,24 +60,8 @@ def pytest_ignore_collect(collection_path, config):
     return True if left_out and collection_path not in _computing_paths() else None
 
 
-# Ways to store covariances for which others of their kind stand, but where covariances and
-# objectives are tested themselves, and in tests that name them.
-VARIANTS = ("sparse_std", "columns_diagonal", "columns_full")
-
-
-def _is_left_out(item):
-    kind = getattr(getattr(item, "callspec", None), "params", {}).get("kind")
-    named = any("kind" in str(mark.args[0]) for mark in item.iter_markers("parametrize"))
-    of_kinds = (
-        item.path.parent.name in ("gaussians", "objective") or item.path.stem == "test_sparse"
-    )
-    return kind in VARIANTS and not named and not of_kinds
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    config.hook.pytest_deselected(items=[item for item in items if _is_left_out(item)])
-    items[:] = [item for item in items if not _is_left_out(item)]
     paths = _computing_paths()
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
@@ -86,40 +69,15 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.path in paths:
             item.add_marker("computes")
-        if (
-            parse_version(sklearn.__version__) < parse_version("1.7")
-            and "check_sample_weight_equ" in item.name
-        ):
-            item.add_marker(pytest.mark.skip("scikit-learn 1.6 asks for more than the tags offer"))
 
 
-COVARIANCE_KINDS = (
-    "zero",
-    "isotropic",
-    "isotropic_std",
-    "diagonal",
-    "diagonal_std",
-    "half_certain",
-    "low_rank",
-    "low_rank_diagonal",
-    "ragged",
-    "ragged_diagonal",
-    "full",
-    "sparse_diagonal",
-    "sparse_std",
-    "columns_diagonal",
-    "columns_low_rank",
-    "columns_full",
-)
-
-
-@pytest.fixture(params=COVARIANCE_KINDS)
+@pytest.fixture(params=KINDS)
 def kind(request):
     """Every way to store covariances."""
     return request.param
 
 
-@pytest.fixture(params=(np.float64, np.float32), ids=("float64", "float32"))
+@pytest.fixture(params=DTYPES, ids=("float64", "float32"))
 def dtype(request):
     """Both types that the core reads in place."""
     return request.param

@@ -3,10 +3,11 @@
 import inspect
 
 import pytest
+from estimator_checks import pass_checks
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import SkipTestWarning
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 import halosvm
 from halosvm import (
@@ -64,11 +65,9 @@ EXPECTED_TO_FAIL = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    ESTIMATORS, expected_failed_checks=lambda each: EXPECTED_TO_FAIL.get(type(each), {})
-)
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_estimator_passes_the_checks_of_scikit_learn(estimator):
+    pass_checks(estimator, EXPECTED_TO_FAIL.get(type(estimator)))
 
 
 def test_curve_of_decision_values_passes_the_checks_for_one_dimension():

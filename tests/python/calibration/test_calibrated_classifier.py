@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each, in_pairs
 from scipy.special import expit
 from scipy.stats import wilcoxon
 from sklearn import config_context
@@ -58,10 +59,12 @@ def test_probabilities_are_means_over_draws(method, n_classes):
     X, y = examples(n_classes=n_classes)
     clf = UncertainCalibratedClassifier(method=method).fit(X, y)
     rng = np.random.default_rng(1)
-    for row in range(6):
-        draws = X.mean[row] + rng.normal(size=(1_000_000, X.shape[1])) * std_of(X)[row]
+    for row in range(3):
+        draws = X.mean[row] + rng.normal(size=(200_000, X.shape[1])) * std_of(X)[row]
         expected = clf.predict_proba(draws, X_std=0).mean(axis=0)
-        np.testing.assert_allclose(clf.predict_proba(X[row : row + 1])[0], expected, atol=2e-3)
+        np.testing.assert_allclose(
+            clf.predict_proba(X[row : row + 1])[0], expected, atol=4e-3
+        )  # of 0.5 / sqrt(n)
 
 
 def test_certain_examples_get_the_curve_of_platt():
@@ -250,8 +253,10 @@ def clusters(n_classes, n=200, spread=0.5):
     return 5 * np.column_stack([np.cos(angle), np.sin(angle)]) + spread * rng.normal(size=(n, 2)), y
 
 
-@pytest.mark.parametrize("n_classes", [3, 5])
-@pytest.mark.parametrize(
+@in_pairs
+@each("method", METHODS)
+@each("n_classes", [3, 5])
+@each(
     "wrapped",
     [
         lambda svc: svc,
@@ -261,9 +266,8 @@ def clusters(n_classes, n=200, spread=0.5):
         lambda svc: BaggingClassifier(svc, 3, random_state=0),
         lambda svc: StackingClassifier([("a", svc), ("b", LinearDiscriminantAnalysis())], svc),
     ],
-    ids=["alone", "frozen", "pipeline", "search", "bagging", "stacking"],
 )
-@pytest.mark.parametrize("machine", [SVC, UncertainKernelSVC])
+@each("machine", [SVC, UncertainKernelSVC])
 def test_calibration_does_not_depend_on_the_shape_of_the_decision_values(
     machine, wrapped, n_classes, method
 ):
@@ -289,7 +293,7 @@ def test_errors_of_machines_of_pairs_reach_the_values_of_the_classes(n_classes):
     mean, covariance = scores(machine, G, logits=False)
     machine.set_params(decision_function_shape="ovo")
     pairs, std = machine.decision_function(G), machine.decision_std(G)
-    draws = pairs + std * np.random.default_rng(6).normal(size=(20_000, *pairs.shape))
+    draws = pairs + std * np.random.default_rng(6).normal(size=(5_000, *pairs.shape))
     values = np.array([_ovr_decision_function(f < 0, -f, n_classes) for f in draws])
     np.testing.assert_allclose(mean, values.mean(axis=0), atol=0.05)
     for row in range(0, 60, 7):

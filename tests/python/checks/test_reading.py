@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from astropy.nddata import NDDataRef, StdDevUncertainty
 from astropy.table import Table
+from cases import each
 from sklearn import config_context
 from uncertainties import unumpy
 
@@ -189,9 +190,9 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize(
-    ("value", "verdict"),
+@each("reader", READERS)
+@each(
+    "value, verdict",
     [
         (np.nan, "is nan; it must be finite"),
         (-np.inf, "is -inf; it must be finite"),

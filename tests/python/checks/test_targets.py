@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from cases import each
 
 from halosvm import (
     Gaussians,
@@ -39,8 +40,8 @@ CONTAINERS = {
 MACHINES = [UncertainSVC, UncertainKernelSVC, IsotropicKernelSVC, UncertainCalibratedClassifier]
 
 
-@pytest.mark.parametrize("wrap", CONTAINERS.values(), ids=CONTAINERS)
-@pytest.mark.parametrize("make", MACHINES)
+@each("wrap", CONTAINERS.values())
+@each("make", MACHINES)
 def test_neighbouring_integers_are_two_classes_in_every_container(make, wrap):
     for given in (X, Gaussians(X)):
         clf = make().fit(given, wrap(LABELS))

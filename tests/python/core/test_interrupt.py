@@ -141,8 +141,8 @@ fit("several pairs of classes", UncertainKernelSVC(gamma=0.1), 4000, 20, C=1e3)
 for _ in range(200):  # ten seconds, of the minute that all pairs would take
     time.sleep(0.05 * bool(left()))
 results["several pairs of classes"]["running"] = bool(left())
-fit("eigendecomposition", IsotropicKernelSVC(), 3000)
-fit("dual problem", UncertainKernelSVC(), 2000)
+fit("eigendecomposition", IsotropicKernelSVC(), 2000)
+fit("dual problem", UncertainKernelSVC(), 1500)
 
 X = rng.normal(size=(200_000, 5))
 few = Gaussians(X[:400], std=np.full((400, 5), 0.1))
@@ -152,7 +152,7 @@ for kernel in ("rbf", "poly"):
     interrupt(f"{kernel}, decision values", lambda: clf.decision_function(many))
     interrupt(f"{kernel}, labels", lambda: clf.predict(many))
     interrupt(f"{kernel}, spread of decision values", lambda: clf.decision_std(many))
-wide = Gaussians(rng.normal(size=(3_000_000, 20)), std=np.full((3_000_000, 20), 0.1))
+wide = Gaussians(rng.normal(size=(1_000_000, 20)), std=np.full((1_000_000, 20), 0.1))
 clf.fit(wide[:100], np.arange(100) % 2)
 interrupt("poly, spread of many decision values", lambda: clf.decision_std(wide))
 clf = IsotropicKernelSVC().fit(X[:400], np.arange(400) % 2)
@@ -327,6 +327,7 @@ def test_interrupt_arrives_soon_and_changes_nothing(measured, call):
     assert measured[call]["unchanged"]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("call", KERNEL_CALLS)
 def test_interrupt_of_a_kernel_machine_arrives_soon_and_changes_nothing(measured_kernels, call):
     assert measured_kernels[call]["latency"] < LONGEST
@@ -358,7 +359,8 @@ sys.exit(3)
 """
 
 
-@pytest.mark.parametrize("delay", [0.1, 0.3, 0.6])
+@pytest.mark.campaign
+@pytest.mark.parametrize("delay", [0.1, 0.5])
 def test_process_ends_beside_an_eigendecomposition_that_was_left_behind(delay):
     # OpenBLAS waits in its destructor for threads that the eigendecomposition may be using.
     done = run(PREAMBLE + ENDING, str(delay))
@@ -366,6 +368,7 @@ def test_process_ends_beside_an_eigendecomposition_that_was_left_behind(delay):
     assert done.stdout in ("interrupted\n", "")  # nothing if it had ended before
 
 
+@pytest.mark.campaign
 def test_what_was_left_behind_runs_on_but_skips_the_pairs_of_classes_to_come(measured_kernels):
     assert measured_kernels["eigendecomposition"]["running"]
     assert not measured_kernels["several pairs of classes"]["running"]

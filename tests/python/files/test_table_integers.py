@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from astropy.table import MaskedColumn, Table
+from cases import each, in_pairs
 from pyarrow import feather, parquet
 
 from halosvm.files.tables.reading import Reading
@@ -27,9 +28,10 @@ def extremes(dtype):
     return np.array([ends.min, min(999_999, ends.max - 1), 0, ends.max], dtype)
 
 
-@pytest.mark.parametrize("kind", WITH_COLUMNS)
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("mask", [None, [False, False, True, False]])
+@in_pairs
+@each("kind", WITH_COLUMNS)
+@each("dtype", TYPES)
+@each("mask", [None, [False, False, True, False]])
 def test_columns_of_integers_are_written_and_read_as_they_are(tmp_path, kind, dtype, mask):
     values = extremes(dtype)
     column = values if mask is None else np.ma.array(values, mask=mask)

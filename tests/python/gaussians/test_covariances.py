@@ -12,6 +12,7 @@ from itertools import pairwise
 import joblib
 import numpy as np
 import pytest
+from cases import each, in_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,9 +80,10 @@ def make(kind, n=5, d=3, dtype=np.float64, seed=0):
 # ---- constructors and attributes -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n", "d"), [(5, 3), (1, 1), (1, 4), (4, 4), (6, 1)])
+@in_pairs
+@each("dtype", DTYPES)
+@each("kind", KINDS)
+@each("n, d", [(5, 3), (1, 1), (1, 4), (4, 4), (6, 1)])
 def test_every_kind_equals_its_dense_matrices(kind, n, d, dtype):
     batch, dense = make(kind, n, d, dtype)
     assert len(batch) == batch.n_samples == n
@@ -280,8 +282,8 @@ SELECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("rows", SELECTIONS, ids=repr)
-@pytest.mark.parametrize("kind", KINDS)
+@each("rows", SELECTIONS)
+@each("kind", KINDS)
 def test_selecting_rows_selects_matrices(kind, rows):
     batch, dense = make(kind)
     expected = dense[np.asarray(rows, dtype=int) if isinstance(rows, list) and not rows else rows]
@@ -295,8 +297,8 @@ def test_selecting_rows_selects_matrices(kind, rows):
             part.core_view().check("part")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("row", [0, 4, -1, -5, np.int64(2), np.array(3)])
+@each("kind", KINDS)
+@each("row", [0, 4, -1, -5, np.int64(2), np.array(3)])
 def test_an_integer_gives_the_dense_matrix(kind, row):
     batch, dense = make(kind)
     np.testing.assert_array_equal(batch[row], dense[row])
@@ -359,8 +361,8 @@ def test_wrong_index_is_an_index_error(key, message):
 # ---- concatenation ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("second", KINDS)
-@pytest.mark.parametrize("first", KINDS)
+@each("second", KINDS)
+@each("first", KINDS)
 def test_concatenation_of_any_two_kinds_joins_their_matrices(first, second):
     batches, matrices = zip(make(first, n=3), make(second, n=4, seed=5), strict=True)
     joined = Covariances.concatenate(batches)
@@ -502,9 +504,10 @@ def deep_copied(batch, _tmp_path):
     return copy.deepcopy(batch)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
+@in_pairs
+@each("dtype", DTYPES)
+@each("kind", KINDS)
+@each(
     "through",
     [through_pickle, through_old_pickle, through_joblib, through_mapped_joblib, deep_copied],
 )

@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from cases import COVARIANCE_KINDS, DTYPES, each, in_pairs
 from scipy import sparse
 
 from halosvm import Covariances
@@ -56,6 +57,10 @@ def assert_image(mapped, expected, dtype):
     mapped.core_view().check("mapped")
 
 
+@in_pairs
+@each("A", MATRICES.values())
+@each("dtype", DTYPES)
+@each("kind", COVARIANCE_KINDS)
 def test_every_kind_maps_as_its_dense_matrices(make_covariances, kind, dtype, A):
     S = make_covariances(kind, N, D, np.random.default_rng(1), dtype)
     for form in (A, sparse.csr_array(A)):
@@ -64,13 +69,15 @@ def test_every_kind_maps_as_its_dense_matrices(make_covariances, kind, dtype, A)
         assert mapped.certain or mapped.dtype == S.dtype
 
 
+@each("dtype", DTYPES)
+@each("kind", COVARIANCE_KINDS)
 def test_every_kind_maps_by_a_matrix_of_each_example(make_covariances, kind, dtype):
     rng = np.random.default_rng(2)
     S = make_covariances(kind, N, D, rng, dtype)
     apart = np.zeros((N, 3, D))
     apart[:, [0, 1, 2], [4, 0, 2]] = rng.normal(size=(N, 3))
-    for each in (rng.normal(size=(N, 3, D)), rng.normal(size=(N, 12, D)), apart):
-        assert_image(S.mapped(each), dense_image(S, each), dtype)
+    for own in (rng.normal(size=(N, 3, D)), rng.normal(size=(N, 12, D)), apart):
+        assert_image(S.mapped(own), dense_image(S, own), dtype)
 
 
 FULL_FROM_INDEPENDENT = {"repetition", "rotation", "projection", "any, to fewer"}
@@ -82,8 +89,8 @@ KINDS_OF_IMAGES = {
 }
 
 
-@pytest.mark.parametrize("form", MATRICES)
-@pytest.mark.parametrize("stored", ["zero", "isotropic", "diagonal", "low_rank", "full"])
+@each("form", MATRICES)
+@each("stored", ["zero", "isotropic", "diagonal", "low_rank", "full"])
 def test_the_smallest_kind_that_holds_the_image_is_kept(make_covariances, stored, form):
     S = make_covariances(stored, N, D, np.random.default_rng(3))
     expected = KINDS_OF_IMAGES.get(stored, {}).get(form, stored)
@@ -142,6 +149,8 @@ def test_memory_is_that_of_the_result(peak_memory_of):
     assert peak_memory_of(lambda: one.mapped(wide)) < n * 100 * 8 + 30e6
 
 
+@each("A", MATRICES.values())
+@each("kind", COVARIANCE_KINDS)
 def test_no_examples_map_to_none(make_covariances, kind, A):
     S = make_covariances(kind, N, D, np.random.default_rng(10))[:0]
     assert S.mapped(A).shape == (0, len(A))

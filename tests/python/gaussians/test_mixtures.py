@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import COVARIANCE_KINDS, DTYPES, each, in_pairs
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -64,6 +65,10 @@ def skip_without_closed_form(kernel, kind):
 # -- values --------------------------------------------------------------------------------------
 
 
+@in_pairs
+@each("dtype", DTYPES)
+@each("kernel", KERNELS.values())
+@each("kind", COVARIANCE_KINDS)
 def test_kernels_of_mixtures_equal_the_reference(make_mixtures, kind, kernel, dtype):
     skip_without_closed_form(kernel, kind)
     X = make_mixtures(kind, dtype=dtype)
@@ -76,6 +81,8 @@ def test_kernels_of_mixtures_equal_the_reference(make_mixtures, kind, kernel, dt
     np.testing.assert_array_equal(K, K.T)
 
 
+@each("kernel", KERNELS.values())
+@each("kind", COVARIANCE_KINDS)
 def test_a_mixture_of_one_component_is_that_gaussian(make_gaussians, kind, kernel):
     skip_without_closed_form(kernel, kind)
     X, _ = make_gaussians(kind, n=70, d=D)
@@ -92,6 +99,8 @@ def test_a_mixture_of_one_component_is_that_gaussian(make_gaussians, kind, kerne
     assert expected_kernel(mixtures, Y.mean).shape == (70, 20)
 
 
+@each("kernel", KERNELS.values())
+@each("kind", COVARIANCE_KINDS)
 def test_splitting_a_component_into_halves_changes_nothing(make_mixtures, kind, kernel):
     skip_without_closed_form(kernel, kind)
     X = make_mixtures(kind)
@@ -105,6 +114,8 @@ def test_splitting_a_component_into_halves_changes_nothing(make_mixtures, kind, 
         np.testing.assert_allclose(expected_kernel(halves, X, **options), K, 1e-12, size)
 
 
+@each("kernel", KERNELS.values())
+@each("kind", COVARIANCE_KINDS)
 def test_kernels_of_mixtures_are_means_over_independent_draws(make_mixtures, kind, kernel):
     skip_without_closed_form(kernel, kind)
     rng, n_draws = np.random.default_rng(3), 40_000
@@ -134,6 +145,8 @@ def test_kernels_of_mixtures_are_means_over_independent_draws(make_mixtures, kin
     assert abs(expected_kernel(X, **kernel)[0, 1] - values.mean()) <= 4 * error
 
 
+@each("kernel", KERNELS.values())
+@each("kind", COVARIANCE_KINDS)
 def test_gram_matrices_of_mixtures_are_positive_semi_definite(make_mixtures, kind, kernel):
     skip_without_closed_form(kernel, kind)
     for seed in range(3):
@@ -167,6 +180,8 @@ def test_components_of_weight_zero_count_as_absent(make_mixtures, kernel):
         np.testing.assert_allclose(expected_kernel(with_zero, **options), K, rtol=1e-14)
 
 
+@each("kernel", KERNELS.values())
+@each("kind", ["isotropic", "diagonal", "ragged_diagonal", "full"])
 def test_result_does_not_depend_on_the_number_of_threads(make_mixtures, kind, kernel):
     skip_without_closed_form(kernel, kind)
     X = make_mixtures(kind, counts=np.tile(COUNTS, 3))
@@ -227,12 +242,15 @@ def total_moments(X):
     return np.array(means), np.array(traces)
 
 
+@each("dtype", DTYPES)
+@each("kind", COVARIANCE_KINDS)
 def test_moments_are_those_of_the_whole_mixture(make_mixtures, kind, dtype):
     X = make_mixtures(kind, dtype=dtype)
     for value, expected in zip(X.moments(), total_moments(X), strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_scale_counts_the_spread_within_mixtures(make_mixtures, kind):
     X = make_mixtures(kind)
     means, traces = total_moments(X)
@@ -240,6 +258,7 @@ def test_scale_counts_the_spread_within_mixtures(make_mixtures, kind):
     np.testing.assert_allclose(expected_kernel(X), expected_kernel(X, gamma=gamma), rtol=1e-11)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_median_gamma_counts_the_spread_within_mixtures(make_mixtures, kind):
     X = make_mixtures(kind)
     means, traces = total_moments(X)
@@ -255,9 +274,8 @@ def test_median_gamma_counts_the_spread_within_mixtures(make_mixtures, kind):
 # -- the container -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "rows", [slice(1, 4), slice(None, None, 2), [3, 0, 3], COUNTS > 1, slice(5, 5), [-1]]
-)
+@each("kind", COVARIANCE_KINDS)
+@each("rows", [slice(1, 4), slice(None, None, 2), [3, 0, 3], COUNTS > 1, slice(5, 5), [-1]])
 def test_selected_rows_keep_their_components_and_weights(make_mixtures, kind, rows):
     X = make_mixtures(kind)
     chosen = X[rows]

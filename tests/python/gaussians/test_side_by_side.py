@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each
 from scipy import sparse
 
 from halosvm import Covariances, Gaussians
@@ -18,7 +19,7 @@ def examples(make_covariances, kind):
     return Gaussians(rng.normal(size=(N, D)), cov=make_covariances(kind, N, D, rng))
 
 
-@pytest.mark.parametrize("columns", [[2, 0], [1, 1], slice(1, 3), [-1], np.arange(D) % 2 == 0])
+@each("columns", [[2, 0], [1, 1], slice(1, 3), [-1], np.arange(D) % 2 == 0])
 def test_features_are_selected_with_their_covariances(X, columns):
     part = X[:, columns]
     index = np.arange(D)[columns]
@@ -109,7 +110,7 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each("name", ARRAYS)
 def test_columns_of_arrays_are_certain(X, name):
     columns = ARRAYS[name]
     values = columns.toarray() if sparse.issparse(columns) else np.asarray(columns)

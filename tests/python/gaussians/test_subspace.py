@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import COVARIANCE_KINDS, DTYPES, each, in_pairs
 
 from halosvm import Covariances, Gaussians, UncertainSVC, _core, reference
 from halosvm.gaussians.subspace import project_means
@@ -58,9 +59,10 @@ DECAYS = {
 # ---- full ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [0.2, 0.5, 0.9, 0.999, 1.0])
-@pytest.mark.parametrize("d", [1, 2, 7, 60, 200])  # QR, inverse iteration, and a part of 200
-@pytest.mark.parametrize("decay", DECAYS)
+@in_pairs
+@each("p", [0.2, 0.5, 0.9, 0.999, 1.0])
+@each("d", [1, 2, 7, 60, 200])
+@each("decay", DECAYS)
 def test_full_matrices_are_truncated_as_numpy_does(decay, d, p):
     spectrum = DECAYS[decay](d)
     S = spectrum_batch([spectrum] * 3)
@@ -158,8 +160,10 @@ def test_the_result_is_that_of_one_thread_and_of_one_example(d):
 # ---- diagonal, low_rank and the others -------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("squared", [False, True])
+@in_pairs
+@each("dtype", DTYPES)
+@each("p", [0.1, 0.5, 0.9, 1.0])
+@each("squared", [False, True])
 def test_diagonals_keep_their_largest_variances(p, squared, dtype):
     rng = np.random.default_rng(2)
     values = rng.integers(0, 6, (50, 9)).astype(dtype)
@@ -175,9 +179,11 @@ def test_diagonals_keep_their_largest_variances(p, squared, dtype):
     assert not kept.variances()[3].any()
 
 
-@pytest.mark.parametrize("p", [0.3, 0.8, 1.0])
-@pytest.mark.parametrize("d", [3, 12, 300])  # more columns than features, and fewer
-@pytest.mark.parametrize("with_diagonal", [False, True])
+@in_pairs
+@each("dtype", DTYPES)
+@each("p", [0.3, 0.8, 1.0])
+@each("d", [3, 12, 300])
+@each("with_diagonal", [False, True])
 def test_factors_are_truncated_as_their_matrices(p, d, with_diagonal, dtype):
     rng = np.random.default_rng(3)
     factors = [(rng.normal(size=(d, r)) * 0.7 ** np.arange(r)).astype(dtype) for r in (0, 1, 4, 6)]
@@ -219,6 +225,7 @@ def test_an_empty_batch_stays_empty():
 # ---- losses and gradients --------------------------------------------------------------------
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_p_one_reproduces_every_loss_and_gradient(kind, make_gaussians):
     X, y = make_gaussians(kind, n=40, d=6)
     T = X.truncate(1.0)
@@ -258,6 +265,8 @@ def test_the_loss_falls_by_no_more_than_the_bound(p):
 # ---- projected means -------------------------------------------------------------------------
 
 
+@each("dtype", DTYPES)
+@each("kind", COVARIANCE_KINDS)
 def test_projected_means_are_those_of_the_pseudo_inverse(kind, make_gaussians, dtype):
     X, _ = make_gaussians(kind, n=20, d=5, dtype=dtype)
     if kind in ("low_rank_diagonal", "ragged_diagonal"):

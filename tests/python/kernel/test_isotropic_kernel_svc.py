@@ -6,6 +6,8 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+from cases import DTYPES, each
+from estimator_checks import pass_checks
 from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import norm
@@ -14,7 +16,6 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import (
     Covariances,
@@ -30,16 +31,18 @@ from halosvm.kernel.expected_kernel import ExpectedKernel
 GAMMA = 1.5
 
 
-@parametrize_with_checks(
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "estimator",
     [
         IsotropicKernelSVC(),
         IsotropicKernelSVC(kernel="laplacian", solver="interior_point", n_threads=1),
         IsotropicKernelSVC(kernel="poly", degree=2, class_weight="balanced"),
-    ]
+    ],
+    ids=repr,
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_estimator_passes_the_checks_of_scikit_learn(estimator):
+    pass_checks(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +206,7 @@ def test_decision_values_and_their_spread_are_those_of_the_expansion(moons):
     assert (model.decision_std(Z, X_std=0) == 0.0).all()
 
 
+@each("dtype", DTYPES)
 def test_errors_can_be_given_in_every_form_and_count(moons, dtype):
     X, y, sigma = moons
     X, sigma = X.astype(dtype), sigma.astype(dtype)

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from cases import each, in_pairs
 from sklearn.metrics import pairwise
 
 from halosvm import Covariances, Gaussians, expected_kernel
@@ -13,9 +14,10 @@ SMOOTH = ("zero", "isotropic", "diagonal", "low_rank", "low_rank_diagonal", "ful
 # -- examples far from all others ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("far", [1e6, -1e9, 1e12, 1e16, -1e20])
-@pytest.mark.parametrize("n_far", [1, 40])
-@pytest.mark.parametrize("kind", SMOOTH)
+@in_pairs
+@each("far", [1e6, -1e9, 1e12, 1e16, -1e20])
+@each("n_far", [1, 40])
+@each("kind", SMOOTH)
 def test_far_examples_leave_the_kernels_of_all_others_alone(make_gaussians, kind, n_far, far):
     X, _ = make_gaussians(kind, n=60, d=5, seed=1)
     means = np.array(X.mean)
@@ -60,9 +62,9 @@ def wide(scale, rank, d, rng):
     return rng.normal(size=(4, d)) + (F @ rng.normal(size=(4, rank, 1)))[:, :, 0], F
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12])
-@pytest.mark.parametrize("diagonal", [None, np.array([0.0, 0.01, 3.0, 1e4])])
-@pytest.mark.parametrize("rank", [1, 2, 3])
+@each("scale", [1.0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12])
+@each("diagonal", [None, np.array([0.0, 0.01, 3.0, 1e4])])
+@each("rank", [1, 2, 3])
 def test_wide_factors_equal_mpmath(rank, diagonal, scale):
     X, F = wide(scale, rank, 4, np.random.default_rng(rank))
     added = np.zeros(4) if diagonal is None else diagonal
@@ -138,9 +140,10 @@ SHAPES = (
 )
 
 
-@pytest.mark.parametrize("power", [0, 10, 20, 27, 30, 40, 60, 120, 230])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("other", ["same", "certain", "diagonal", "low_rank", "narrow"])
+@in_pairs
+@each("power", [0, 10, 20, 27, 30, 40, 60, 120, 230])
+@each("shape", SHAPES)
+@each("other", ["same", "certain", "diagonal", "low_rank", "narrow"])
 def test_wide_matrices_equal_mpmath(other, shape, power):
     rng = np.random.default_rng(power)
     scale, d = 2.0**power, 4

@@ -6,13 +6,14 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+from cases import KINDS, each
+from estimator_checks import pass_checks
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import Covariances, Gaussians, UncertainKernelSVC, expected_kernel
 from halosvm.kernel import expansions, training_gram
@@ -20,14 +21,16 @@ from halosvm.kernel.expected_kernel import ExpectedKernel
 
 
 @pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         UncertainKernelSVC(),
         UncertainKernelSVC(kernel="laplacian", n_threads=1, normalize=True),
-    ]
+    ],
+    ids=repr,
 )
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_estimator_passes_the_checks_of_scikit_learn(estimator):
+    pass_checks(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +91,8 @@ def test_balanced_class_weights_count_a_weight_as_repetitions(make_gaussians):
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("diagonal", ["product", "unit"])
+@each("kind", KINDS)
+@each("diagonal", ["product", "unit"])
 def test_model_meets_the_conditions_of_the_dual_problem(make_gaussians, kind, diagonal):
     X, y = make_gaussians(kind, n=60, d=4)
     C = 3.0

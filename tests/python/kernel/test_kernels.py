@@ -5,6 +5,7 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each, in_pairs
 from sklearn.metrics import pairwise
 
 from halosvm import Covariances, Gaussians, _core, expected_kernel, median_gamma, reference
@@ -64,6 +65,10 @@ def one(mean, **spread):
 # -- values --------------------------------------------------------------------------------------
 
 
+@in_pairs
+@each("dtype", DTYPES)
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
 def test_every_pair_of_kinds_equals_the_reference(make_gaussians, kind, kernel, dtype):
     X, _ = make_gaussians(kind, n=37, d=D, seed=1, dtype=dtype)
     for other in partners(kernel, kind):
@@ -73,6 +78,8 @@ def test_every_pair_of_kinds_equals_the_reference(make_gaussians, kind, kernel, 
         np.testing.assert_allclose(expected_kernel(X, Y, **kernel), expected, 1e-12, scale)
 
 
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
 def test_gram_matrix_of_one_batch_equals_the_reference_and_is_symmetric(
     make_gaussians, kind, kernel
 ):
@@ -85,9 +92,8 @@ def test_gram_matrix_of_one_batch_equals_the_reference_and_is_symmetric(
     np.testing.assert_array_equal(K, K.T)
 
 
-@pytest.mark.parametrize(
-    "kind", ["zero", "isotropic", "diagonal", "low_rank", "low_rank_diagonal", "full"]
-)
+@each("kernel", KERNELS.values())
+@each("kind", ["zero", "isotropic", "diagonal", "low_rank", "low_rank_diagonal", "full"])
 def test_expected_kernels_are_means_over_independent_draws(make_gaussians, kind, kernel):
     n_draws, rng = 40_000, np.random.default_rng(5)
     X, _ = make_gaussians(kind, n=2, d=D, seed=3)
@@ -121,8 +127,8 @@ def test_golden_values():
     assert expected_kernel(X, Y, **poly, degree=3) == pytest.approx(7.2917, rel=1e-14)
 
 
-@pytest.mark.parametrize("mu", [0.0, 1e-9, 0.7, 3.0, 30.0, 600.0])
-@pytest.mark.parametrize("v", [0.0, 1e-30, 1e-6, 0.9, 25.0, 1e4, 1e12])
+@each("mu", [0.0, 1e-9, 0.7, 3.0, 30.0, 600.0])
+@each("v", [0.0, 1e-30, 1e-6, 0.9, 25.0, 1e4, 1e12])
 def test_laplacian_equals_a_quadrature(mu, v):
     value = expected_kernel(
         one([mu], cov=Covariances.diagonal([[v]])), one([0.0]), kind="laplacian", gamma=1.0
@@ -158,6 +164,7 @@ def test_equal_points_have_distance_zero_and_close_ones_keep_their_digits(offset
     np.testing.assert_allclose(K.diagonal(), exact, rtol=1e-10 * (1 + offset / 1e3))
 
 
+@each("kind", KINDS)
 def test_gamma_for_each_feature_is_a_change_of_units(make_gaussians, kind):
     X, _ = make_gaussians(kind, n=20, d=D)
     unit = np.sqrt(GAMMAS)
@@ -171,6 +178,8 @@ def test_gamma_for_each_feature_is_a_change_of_units(make_gaussians, kind):
 # -- positive semi-definiteness ------------------------------------------------------------------
 
 
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
 def test_gram_matrices_are_positive_semi_definite(make_gaussians, kind, kernel):
     if kind not in partners(kernel, kind):
         pytest.skip("no closed form")
@@ -208,6 +217,7 @@ def test_many_features_neither_overflow_nor_underflow(make_gaussians, kind):
     np.testing.assert_allclose(K, expected, rtol=1e-9)
 
 
+@each("kind", KINDS)
 def test_values_below_the_smallest_number_are_zero_and_never_nan(make_gaussians, kind):
     X, _ = make_gaussians(kind, n=20, d=D)
     huge = Gaussians(X.mean * 1e100, cov=X.covariances)
@@ -217,6 +227,8 @@ def test_values_below_the_smallest_number_are_zero_and_never_nan(make_gaussians,
     np.testing.assert_allclose(K.diagonal(), expected_kernel(X, gamma=1.0).diagonal(), rtol=1e-11)
 
 
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
 def test_normalised_kernel_is_divided_by_the_roots_of_both_diagonals(make_gaussians, kind, kernel):
     if kind not in partners(kernel, kind):
         pytest.skip("no closed form")
@@ -273,6 +285,8 @@ def test_arrays_of_any_layout_are_read(make_gaussians):
         np.testing.assert_array_equal(expected_kernel(array, gamma=0.3), K)
 
 
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
 def test_result_does_not_depend_on_the_number_of_threads(make_gaussians, kind, kernel):
     if kind not in partners(kernel, kind):
         pytest.skip("no closed form")
@@ -308,6 +322,7 @@ def test_an_error_in_the_report_of_progress_ends_the_call(make_gaussians):
 # -- bandwidths ----------------------------------------------------------------------------------
 
 
+@each("kind", KINDS)
 def test_scale_counts_the_covariances(make_gaussians, kind):
     X, _ = make_gaussians(kind, n=20, d=D)
     variance = X.mean.var() + np.trace(X.covariances.to_full(), axis1=1, axis2=2).mean() / D
@@ -315,6 +330,7 @@ def test_scale_counts_the_covariances(make_gaussians, kind):
     np.testing.assert_allclose(expected_kernel(X), expected, rtol=1e-12)
 
 
+@each("kind", KINDS)
 def test_median_gamma_is_one_over_the_median_expected_squared_distance(make_gaussians, kind):
     X, _ = make_gaussians(kind, n=31, d=D)
     traces = [np.trace(S) for S in X.covariances.to_full()]

@@ -4,8 +4,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each, in_pairs
+from estimator_checks import pass_checks
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import Gaussians, UncertainKernelSVC, expected_kernel, reference
 from halosvm.kernel import level2
@@ -40,7 +41,11 @@ def expected(X, Y, kernel, tau, *, normalize=False):
     return reference.level2_kernel(K[:n, n:], K.diagonal()[:n], K.diagonal()[n:], tau)
 
 
-@pytest.mark.parametrize("normalize", [False, True])
+@in_pairs
+@each("dtype", DTYPES)
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
+@each("normalize", [False, True])
 def test_every_kind_equals_the_reference(make_gaussians, kind, kernel, normalize, dtype):
     if without_closed_form(kernel, kind):
         pytest.skip("no closed form")
@@ -58,6 +63,7 @@ def test_every_kind_equals_the_reference(make_gaussians, kind, kernel, normalize
     np.testing.assert_allclose(value, wanted, 0, rounding)
 
 
+@each("kind", KINDS)
 def test_two_kinds_of_covariances_equal_the_reference(make_gaussians, kind):
     X, _ = make_gaussians("diagonal", n=23, d=4, seed=1)
     Y, _ = make_gaussians(kind, n=31, d=4, seed=2)
@@ -100,6 +106,8 @@ def test_nothing_of_the_size_of_the_matrix_is_allocated(make_gaussians, monkeypa
     assert peak < 0.1 * out.nbytes
 
 
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
 def test_matrices_are_positive_semi_definite(make_gaussians, kind, kernel):
     if without_closed_form(kernel, kind):
         pytest.skip("no closed form")
@@ -140,6 +148,7 @@ def test_kernels_that_vanish_give_no_distances_and_that_is_said():
     np.testing.assert_allclose(K[~np.eye(len(X), dtype=bool)], np.exp(-0.5), rtol=1e-12)
 
 
+@each("kind", KINDS)
 def test_median_is_that_of_two_different_training_examples(make_gaussians, kind):
     X, _ = make_gaussians(kind, n=25, d=4)
     Z, _ = make_gaussians("diagonal", n=9, d=4, seed=7)
@@ -182,9 +191,8 @@ def test_median_of_many_is_that_of_evenly_spaced_rows(make_gaussians, monkeypatc
 
 
 @pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([UncertainKernelSVC(level2="gaussian")])
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_estimator_passes_the_checks_of_scikit_learn():
+    pass_checks(UncertainKernelSVC(level2="gaussian"))
 
 
 @pytest.mark.parametrize("normalize", [False, True])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import KINDS, each
 
 from halosvm import (
     Covariances,
@@ -47,7 +48,7 @@ def fitted(make_gaussians, kind, kernel, n=40):
     return UncertainKernelSVC(**kernel).fit(X, y), X
 
 
-def of_many_draws(model, mean, covariance, n=100_000):
+def of_many_draws(model, mean, covariance, n=30_000):
     """Return the standard deviation of f over a normal law, and the standard error of that."""
     rng = np.random.default_rng(0)
     values, vectors = np.linalg.eigh(covariance)
@@ -59,6 +60,8 @@ def of_many_draws(model, mean, covariance, n=100_000):
 
 
 @pytest.mark.filterwarnings("ignore:only the class:sklearn.exceptions.ConvergenceWarning")
+@each("kernel", KERNELS.values())
+@each("kind", KINDS)
 def test_every_kind_and_kernel_agrees_with_many_draws(make_gaussians, kind, kernel):
     model, X = fitted(make_gaussians, kind, kernel)
     row = int(np.argmax(X.covariances.trace()))
@@ -78,7 +81,8 @@ def test_every_kind_and_kernel_agrees_with_many_draws(make_gaussians, kind, kern
         assert abs(exact - std) <= 5 * error + 1e-12
 
 
-@pytest.mark.parametrize("way", ["draws", "slopes"])
+@each("kind", KINDS)
+@each("way", ["draws", "slopes"])
 def test_a_linear_function_has_no_error(make_gaussians, kind, way):
     model, X = fitted(make_gaussians, kind, KERNELS["linear"])
     exact = np.sqrt(

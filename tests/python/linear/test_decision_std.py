@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each, in_pairs
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -16,7 +17,7 @@ from halosvm import (
     reference,
 )
 
-KINDS = ("zero", "isotropic", "diagonal", "low_rank", "ragged_diagonal", "full")
+SUPPORT_KINDS = ("zero", "isotropic", "diagonal", "low_rank", "ragged_diagonal", "full")
 GAMMAS = np.array([0.2, 0.7, 0.4])
 CLOSED = {
     "rbf": {"kernel": "rbf", "gamma": 0.3},
@@ -34,7 +35,7 @@ def closed(request):
     return CLOSED[request.param]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=SUPPORT_KINDS)
 def support_kind(request):
     """Kinds of the support examples."""
     return request.param
@@ -125,10 +126,10 @@ def variance(X, Z, c, gamma, **options):
 # -- the rbf kernel ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e-5, 1e-2, 0.3, 1.0, 30.0])
-@pytest.mark.parametrize(
-    "kind", ["isotropic_std", "diagonal", "low_rank", "low_rank_diagonal", "full"]
-)
+@in_pairs
+@each("support_kind", SUPPORT_KINDS)
+@each("scale", [1e-9, 1e-5, 1e-2, 0.3, 1.0, 30.0])
+@each("kind", ["isotropic_std", "diagonal", "low_rank", "low_rank_diagonal", "full"])
 def test_variance_is_exact_to_many_digits_however_small_it_is(
     make_gaussians, kind, support_kind, scale
 ):
@@ -141,9 +142,10 @@ def test_variance_is_exact_to_many_digits_however_small_it_is(
     assert variance(X, Z, c, gamma)[0, 0] == pytest.approx(expected, rel=2e-12)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12])
-@pytest.mark.parametrize("added", [None, np.array([[0.0, 0.01, 0.3]])])
-@pytest.mark.parametrize("support", ["zero", "diagonal", "wide", "parallel"])
+@in_pairs
+@each("scale", [1.0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12])
+@each("added", [None, np.array([[0.0, 0.01, 0.3]])])
+@each("support", ["zero", "diagonal", "wide", "parallel"])
 def test_variance_of_wide_factors_is_exact(support, added, scale):
     rng = np.random.default_rng(2)
     F = scale * rng.normal(size=(1, 3, 1))
@@ -162,9 +164,10 @@ def test_variance_of_wide_factors_is_exact(support, added, scale):
     )
 
 
-@pytest.mark.parametrize("scale", [2.0**power for power in (0, 10, 20, 27, 30, 40)])
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("kinds", ["wide, certain", "wide, narrow", "narrow, wide", "wide, wide"])
+@in_pairs
+@each("scale", [2.0**power for power in (0, 10, 20, 27, 30, 40)])
+@each("rank", [1, 2, 3])
+@each("kinds", ["wide, certain", "wide, narrow", "narrow, wide", "wide, wide"])
 def test_variance_of_wide_matrices_is_exact(kinds, rank, scale):
     rng = np.random.default_rng(rank)
 
@@ -189,6 +192,10 @@ def test_variance_of_wide_matrices_is_exact(kinds, rank, scale):
     assert variance(X, Z, c, 0.5)[0, 0] == pytest.approx(expected, rel=rel, abs=1e-300)
 
 
+@in_pairs
+@each("dtype", DTYPES)
+@each("support_kind", SUPPORT_KINDS)
+@each("kind", KINDS)
 def test_variance_equals_the_reference_for_every_pair_of_kinds(
     make_gaussians, kind, support_kind, dtype
 ):
@@ -267,6 +274,8 @@ def test_normalised_deviation_of_many_features_does_not_underflow():
     assert value == pytest.approx(expected, rel=1e-9)
 
 
+@each("support_kind", SUPPORT_KINDS)
+@each("kind", KINDS)
 def test_sum_of_cancelling_sections_has_no_variance(make_gaussians, kind, support_kind):
     X, _ = make_gaussians(kind, n=5, d=4)
     Z, _ = make_gaussians(support_kind, n=4, d=4, seed=1)
@@ -275,6 +284,8 @@ def test_sum_of_cancelling_sections_has_no_variance(make_gaussians, kind, suppor
     assert (variance(X, twice, np.r_[c, -c], 0.3) <= 1e-14 * size).all()
 
 
+@each("support_kind", SUPPORT_KINDS)
+@each("kind", KINDS)
 def test_result_does_not_depend_on_the_number_of_threads(make_gaussians, kind, support_kind):
     X, _ = make_gaussians(kind, n=7, d=4)
     Z, _ = make_gaussians(support_kind, n=40, d=4, seed=1)
@@ -299,14 +310,16 @@ def fit(make_gaussians):
     return fit
 
 
-@pytest.mark.parametrize("support_kind", ["diagonal", "full"])
-@pytest.mark.parametrize("kind", ["isotropic", "low_rank_diagonal", "full"])
+@in_pairs
+@each("closed", CLOSED.values())
+@each("support_kind", ["diagonal", "full"])
+@each("kind", ["isotropic", "low_rank_diagonal", "full"])
 def test_deviation_is_that_over_draws_of_the_example(
     make_gaussians, fit, kind, support_kind, closed
 ):
     model = fit(support_kind, **closed)
     X, _ = make_gaussians(kind, n=2, d=4, seed=7, scale=1.5)
-    rng, n_draws = np.random.default_rng(0), 40_000
+    rng, n_draws = np.random.default_rng(0), 10_000
     own = (
         expected_kernel(X, gamma=closed["gamma"]).diagonal() if closed.get("normalize") else [1, 1]
     )
@@ -321,6 +334,8 @@ def test_deviation_is_that_over_draws_of_the_example(
         assert abs(variance - squares.mean()) <= 4 * error
 
 
+@each("closed", CLOSED.values())
+@each("support_kind", SUPPORT_KINDS)
 def test_certain_examples_have_no_deviation(make_gaussians, fit, support_kind, closed):
     model = fit(support_kind, **closed)
     X, _ = make_gaussians("zero", n=9, d=4, seed=1)
@@ -380,7 +395,7 @@ def test_mixtures_have_the_deviation_of_their_draws(make_gaussians, closed):
     components, y = make_gaussians("diagonal", n=120, d=4)
     X = GaussianMixtures(components, np.tile([0.3, 0.7], 60), 2)
     model = UncertainKernelSVC(C=2.0, tol=1e-3, spread="exact", **closed).fit(X, y[::2])
-    rng, n_draws = np.random.default_rng(0), 40_000
+    rng, n_draws = np.random.default_rng(0), 10_000
     own = [1.0] * 3
     if closed.get("normalize"):
         own = expected_kernel(X[:3], gamma=closed["gamma"]).diagonal()
@@ -403,6 +418,7 @@ def test_mixtures_have_the_deviation_of_their_draws(make_gaussians, closed):
     )
 
 
+@each("kind", KINDS)
 def test_polynomial_of_degree_one_and_linear_agree_with_the_gradient(make_gaussians, fit, kind):
     X, _ = make_gaussians(kind, n=9, d=4, seed=1)
     for options in ({"kernel": "linear"}, {"kernel": "poly", "degree": 1, "gamma": 1.0}):

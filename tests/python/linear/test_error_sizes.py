@@ -6,6 +6,7 @@ Oracle: the same fit to errors that were multiplied by hand.
 import numpy as np
 import pandas as pd
 import pytest
+from cases import DTYPES, KINDS, each
 
 from halosvm import (
     Covariances,
@@ -31,7 +32,9 @@ def fitted(X, y, loss="expected_hinge", *, radii=None, **parameters):
     return UncertainSVC(loss=loss, **parameters).fit(X, y, radius=radii)
 
 
-@pytest.mark.parametrize("factors", [np.array(2.0), np.array([2.0, 0.0, 0.5] * 20)])
+@each("dtype", DTYPES)
+@each("kind", KINDS)
+@each("factors", [np.array(2.0), np.array([2.0, 0.0, 0.5] * 20)])
 def test_every_kind_is_multiplied_in_its_own_kind(make_gaussians, kind, dtype, factors):
     X, _ = make_gaussians(kind, dtype=dtype)
     found = X.with_spreads_times(factors, "X")
@@ -41,6 +44,7 @@ def test_every_kind_is_multiplied_in_its_own_kind(make_gaussians, kind, dtype, f
     np.testing.assert_allclose(found.covariances.to_full(), expected, rtol=1e-6, atol=1e-14)
 
 
+@each("kind", KINDS)
 def test_factors_of_one_copy_nothing_and_factors_of_zero_leave_certain_points(make_gaussians, kind):
     X, _ = make_gaussians(kind)
     for one in (np.array(1.0), np.ones(60)):
@@ -74,6 +78,8 @@ def test_matrices_of_single_precision_stay_valid_when_multiplied(seed):
     fitted(both, np.tile(y, 2), error_scale=0.7)
 
 
+@each("dtype", DTYPES)
+@each("kind", KINDS)
 def test_the_type_of_the_numbers_is_kept_where_it_holds_them(make_gaussians, kind, dtype):
     X, _ = make_gaussians(kind, dtype=dtype)
     found = X.with_spreads_times(np.array(0.7), "X")
@@ -93,8 +99,9 @@ def test_products_that_are_too_large_are_refused_with_their_row():
         fitted(X, [0, 1, 1], error_scale=1.8e74)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.filterwarnings("ignore:the objective is least at w = 0")
+@each("kind", KINDS)
+@each("loss", LOSSES)
 def test_error_scale_multiplies_errors_for_every_loss(make_gaussians, kind, loss):
     X, y = make_gaussians(kind)
     for scale in (0.5, 2.0, 0.0):
@@ -105,7 +112,8 @@ def test_error_scale_multiplies_errors_for_every_loss(make_gaussians, kind, loss
     np.testing.assert_array_equal(found.coef_, points.coef_)
 
 
-@pytest.mark.parametrize("loss", WITH_RADIUS)
+@each("kind", KINDS)
+@each("loss", WITH_RADIUS)
 def test_radius_multiplies_errors_as_a_number_and_for_each_example(make_gaussians, kind, loss):
     X, y = make_gaussians(kind, gap=3.0, scale=0.05)  # of which no worst case leaves only w = 0
     radii = np.tile([0.5, 1.0, 2.0], 20)

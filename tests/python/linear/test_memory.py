@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import each, in_pairs
 from sklearn.exceptions import ConvergenceWarning
 
 from halosvm import Covariances, Gaussians, UncertainSVC
@@ -130,6 +131,7 @@ def test_fit_keeps_a_few_numbers_per_row_whatever_the_number_of_features(tmp_pat
         assert PER_ROW[solver] * 1_000_000 + FIXED < 64_000_000 + 0.02 * 1_600_000_000
 
 
+@pytest.mark.campaign
 @pytest.mark.unsanitized
 @needs_proc
 def test_no_kind_of_data_and_labels_is_copied(tmp_path):
@@ -218,9 +220,10 @@ def peak_of(function):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("writeable", [True, False])
-@pytest.mark.parametrize("solver", ["auto", "interior_point", "sgd"])
+@in_pairs
+@each("dtype", [np.float64, np.float32])
+@each("writeable", [True, False])
+@each("solver", ["auto", "interior_point", "sgd"])
 def test_fit_and_prediction_allocate_little_beside_their_results(dtype, writeable, solver):
     rng = np.random.default_rng(0)
     X, std = rng.random((20_000, 50)).astype(dtype), rng.random((20_000, 50)).astype(dtype)

@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import KINDS, each, in_pairs
 from scipy import sparse
 from sklearn.base import clone
 
@@ -57,8 +58,10 @@ def data(make_gaussians):
     return Gaussians(X.mean + 0.7 * y[:, None], cov=X.covariances), y
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@in_pairs
+@each("kind", KINDS)
+@each("loss", LOSSES)
+@each("fit_intercept", [True, False])
 def test_the_walk_is_that_of_its_formulas(make_gaussians, kind, loss, fit_intercept):
     X, y = make_gaussians(kind, n=60)
     weights = np.random.default_rng(0).random(60)
@@ -132,9 +135,10 @@ def few_columns(kind, n=400, d=150):
     return Gaussians(X, **errors[kind]), y
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("columns", ["certain", "isotropic", "sparse", "columns", "dense"])
+@in_pairs
+@each("loss", LOSSES)
+@each("fit_intercept", [True, False])
+@each("columns", ["certain", "isotropic", "sparse", "columns", "dense"])
 def test_the_walk_along_few_columns_is_that_of_its_formulas(columns, loss, fit_intercept):
     X, y = few_columns(columns, n=200, d=40)
     dense = Gaussians(X.mean.toarray(), cov=X.covariances)

@@ -6,12 +6,13 @@ Oracles: central differences, the dense NumPy reference, BFGS of SciPy, LIBSVM.
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each, in_pairs
+from estimator_checks import pass_checks
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import Gaussians, SafeSVC, reference
 from halosvm.linear.smoothed_robust import (
@@ -25,15 +26,12 @@ from halosvm.linear.smoothed_robust import (
 NOISY = [2, 5, 7]
 
 
-@parametrize_with_checks(
-    [SafeSVC(norm=np.inf, validation=2, class_weight="balanced", n_threads=1)],
-    expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": "copies of a row are in several folds"
-    },
-)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_estimator_passes_the_checks_of_scikit_learn():
+    pass_checks(
+        SafeSVC(norm=np.inf, validation=2, max_iter=3, class_weight="balanced", n_threads=1),
+        {"check_sample_weight_equivalence_on_dense_data": "copies of a row are in several folds"},
+    )
 
 
 def test_repeated_rows_weights_and_order_of_rows_are_the_same_data():
@@ -137,9 +135,10 @@ def test_the_fit_is_the_minimum_that_bfgs_finds(q):
 
 
 @QS
-@pytest.mark.parametrize("log_size", [-10, 0, 7, 14])
-@pytest.mark.parametrize("gap", [0.6, 3.0])
-@pytest.mark.parametrize("std", [0.0, 0.1])
+@in_pairs
+@each("log_size", [-10, 0, 7, 14])
+@each("gap", [0.6, 3.0])
+@each("std", [0.0, 0.1])
 def test_no_method_gets_below_the_fit_whatever_the_size_of_features_and_objective(
     q, log_size, gap, std
 ):

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
+from estimator_checks import pass_checks
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier
@@ -21,7 +22,6 @@ from sklearn.model_selection import (
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import UncertainStandardScaler, UncertainSVC
 
@@ -31,7 +31,8 @@ from halosvm import UncertainStandardScaler, UncertainSVC
 # where SGD does not certify a millionth. L-BFGS alone ends too far from the optimum of certain
 # examples for the check that weights equal repeated rows to seven digits.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         UncertainSVC(),
         UncertainSVC(solver="interior_point", loss="hinge"),
@@ -42,10 +43,11 @@ from halosvm import UncertainStandardScaler, UncertainSVC
         UncertainSVC(loss="worst_case", radius=2.0),
         UncertainSVC(loss="expected_huber_hinge"),
         UncertainSVC(class_weight="balanced", warm_start=True, n_threads=2),
-    ]
+    ],
+    ids=repr,
 )
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_estimator_passes_the_checks_of_scikit_learn(estimator):
+    pass_checks(estimator)
 
 
 N = 120

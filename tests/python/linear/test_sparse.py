@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from cases import COVARIANCE_KINDS, DTYPES, each
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -39,6 +40,8 @@ def twins(make_gaussians, kind, *, d=6, **options):
 # ---- the same objective and the same models --------------------------------------------------
 
 
+@each("dtype", DTYPES)
+@each("kind", COVARIANCE_KINDS)
 def test_objective_and_gradient_equal_those_of_dense_means_and_the_reference(
     make_gaussians, kind, dtype
 ):
@@ -57,6 +60,7 @@ def test_objective_and_gradient_equal_those_of_dense_means_and_the_reference(
         np.testing.assert_allclose(at.intercept, [grad_b], rtol=0, atol=1e-12)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_hessian_products_and_moments_equal_those_of_dense_means(make_gaussians, kind):
     few, dense, _ = twins(make_gaussians, kind)
     rng = np.random.default_rng(3)
@@ -72,7 +76,8 @@ def test_hessian_products_and_moments_equal_those_of_dense_means(make_gaussians,
         np.testing.assert_allclose(a, c, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("solver", ["auto", "lbfgs"])
+@each("kind", COVARIANCE_KINDS)
+@each("solver", ["auto", "lbfgs"])
 def test_sparse_means_have_the_optimum_of_dense_ones(make_gaussians, kind, solver):
     few, dense, y = twins(make_gaussians, kind)
     tol = 1e-9 if solver == "auto" else 1e-5
@@ -123,6 +128,7 @@ def test_stochastic_descent_takes_the_same_steps(make_gaussians, solver, kind, d
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9, atol=1e-11)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_regression_has_the_optimum_of_dense_means(make_gaussians, kind):
     few, dense, y = twins(make_gaussians, kind)
     values = dense.mean @ np.arange(6.0) + 0.1 * y
@@ -202,7 +208,8 @@ def test_duplicates_zeros_and_unsorted_columns_mean_what_they_mean_in_scipy():
     np.testing.assert_array_equal(X.indices, before[1])
 
 
-@pytest.mark.parametrize("index", [np.int32, np.int64])
+@each("dtype", DTYPES)
+@each("index", [np.int32, np.int64])
 def test_arrays_are_used_in_place(dtype, index):
     X = sparse.random_array((50, 9), density=0.3, random_state=0, format="csr", dtype=dtype)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
@@ -250,9 +257,8 @@ def test_a_negative_standard_deviation_is_named_with_its_place():
 # ---- Gaussians -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "key", [slice(3, 30), slice(None, None, 7), [5, 2, 2], np.arange(90) % 2 == 0, -1]
-)
+@each("kind", COVARIANCE_KINDS)
+@each("key", [slice(3, 30), slice(None, None, 7), [5, 2, 2], np.arange(90) % 2 == 0, -1])
 def test_selected_rows_equal_those_of_dense_means(make_gaussians, kind, key):
     few, dense, _ = twins(make_gaussians, kind)
     if isinstance(key, int):
@@ -264,6 +270,7 @@ def test_selected_rows_equal_those_of_dense_means(make_gaussians, kind, key):
     np.testing.assert_array_equal(few[key].covariances.to_full(), dense[key].covariances.to_full())
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_columns_parts_and_pickles_equal_those_of_dense_means(make_gaussians, kind):
     few, dense, _ = twins(make_gaussians, kind)
     pairs = (
@@ -315,7 +322,8 @@ def test_searches_and_calibration_take_sparse_examples(make_gaussians):
     )
 
 
-@pytest.mark.parametrize("variance", ["means", "total"])
+@each("kind", COVARIANCE_KINDS)
+@each("variance", ["means", "total"])
 def test_a_scaler_without_mean_keeps_examples_sparse(make_gaussians, kind, variance):
     few, dense, y = twins(make_gaussians, kind)
     one, other = (

@@ -64,7 +64,7 @@ def test_sparse_examples_far_from_0_are_certified_as_in_memory():
 @pytest.mark.parametrize("loss", ["expected_hinge", "worst_case"])
 @pytest.mark.parametrize("offset", [0.0, 2.0**24])
 def test_a_minimum_at_w_0_is_proved_as_in_memory(loss, offset):
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         y = (np.arange(120) % rng.choice([5, 12, 30]) == 0).astype(int)
         means = rng.normal(size=(120, 3)) + 0.3 * y[:, np.newaxis]

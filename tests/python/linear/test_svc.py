@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each, in_pairs
 from scipy import special
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
@@ -66,10 +67,11 @@ def assert_same_optimum(one, other, lam=1 / (0.5 * 60), scale=1.0):
 # ---- what is minimised ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@in_pairs
+@each("solver", SOLVERS)
+@each("loss", ["expected_hinge", "hinge"])
+@each("fit_intercept", [True, False])
+@each("weighted", [True, False])
 def test_suboptimality_is_a_true_bound_on_the_distance_to_the_optimum(
     make_gaussians, bracket, solver, loss, fit_intercept, weighted
 ):
@@ -88,10 +90,8 @@ def test_suboptimality_is_a_true_bound_on_the_distance_to_the_optimum(
     assert clf.suboptimality_ <= 0.01
 
 
-@pytest.mark.parametrize(
-    ("solver", "tol"),
-    [("sgd", 0.3), ("sgd", 0.03), ("auto", 1e-3), ("auto", 1e-6), ("auto", 1e-9)],
-)
+@each("kind", KINDS)
+@each("solver, tol", [("sgd", 0.3), ("sgd", 0.03), ("auto", 1e-3), ("auto", 1e-6), ("auto", 1e-9)])
 def test_tolerance_is_met_when_no_warning_is_given(make_gaussians, bracket, kind, solver, tol):
     X, y = make_gaussians(kind, n=200)
     clf = make(C=0.05, solver=solver, tol=tol, max_iter=10_000).fit(X, y)
@@ -102,6 +102,8 @@ def test_tolerance_is_met_when_no_warning_is_given(make_gaussians, bracket, kind
     assert value <= bracket(X, y, 1 / (0.05 * 200))[1] * (1 + tol)
 
 
+@each("dtype", DTYPES)
+@each("kind", KINDS)
 def test_default_ends_within_a_millionth_of_the_optimum(make_gaussians, bracket, kind, dtype):
     X, y = make_gaussians(kind, dtype=dtype)
     clf = UncertainSVC(C=0.5).fit(X, y)
@@ -111,7 +113,8 @@ def test_default_ends_within_a_millionth_of_the_optimum(make_gaussians, bracket,
     assert clf.objective_ <= low * (1 + 1.1e-6)  # the bracket itself is 1e-9 wide
 
 
-@pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
+@each("kind", KINDS)
+@each("loss", ["expected_hinge", "hinge"])
 def test_solvers_end_at_the_same_optimum(make_gaussians, kind, loss):
     X, y = make_gaussians(kind)
     expected = fit(X, y, loss=loss)
@@ -241,6 +244,7 @@ def test_swapped_labels_change_only_the_sign(make_gaussians):
     np.testing.assert_allclose(one.intercept_, -other.intercept_, rtol=1e-12)
 
 
+@each("kind", KINDS)
 def test_shifted_means_change_only_the_intercept(make_gaussians, kind):
     X, y = make_gaussians(kind)
     shift = np.array([3.0, -100.0, 0.5, 1000.0])
@@ -255,6 +259,7 @@ def test_shifted_means_change_only_the_intercept(make_gaussians, kind):
     np.testing.assert_allclose(other.intercept_, one.intercept_ - one.coef_ @ shift, rtol=1e-7)
 
 
+@each("kind", KINDS)
 def test_rotated_data_rotate_the_coefficients(make_gaussians, kind):
     X, y = make_gaussians(kind)
     rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))
@@ -267,7 +272,8 @@ def test_rotated_data_rotate_the_coefficients(make_gaussians, kind):
     np.testing.assert_allclose(other.coef_, one.coef_ @ rotation.T, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("order", ["reversed", "shuffled"])
+@each("kind", KINDS)
+@each("order", ["reversed", "shuffled"])
 def test_order_of_examples_and_features_does_not_matter(make_gaussians, kind, order):
     X, y = make_gaussians(kind)
     rng = np.random.default_rng(3)
@@ -342,7 +348,8 @@ def test_without_covariances_examples_are_certain(make_gaussians):
     assert_close(walk(X.mean, y, X_std=np.zeros((60, 4))), walk(X, y))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@each("kind", KINDS)
+@each("solver", SOLVERS)
 def test_hinge_ignores_the_covariances(make_gaussians, kind, solver):
     X, y = make_gaussians(kind)
     clf = walk(X, y, solver=solver, loss="hinge")
@@ -405,6 +412,7 @@ def test_many_examples_of_every_class_are_encoded_alike(make_gaussians):
     assert_equal_bits(clf, expected)
 
 
+@each("kind", KINDS)
 def test_several_classes_are_separated_one_against_the_rest(make_gaussians, kind):
     X, _ = make_gaussians(kind)
     codes = np.arange(60) % 4
@@ -441,6 +449,7 @@ def test_two_classes_have_one_row_of_coefficients_and_flat_decision_values(make_
     assert clf.side_probability(X).shape == (60,)
 
 
+@each("kind", KINDS)
 def test_integer_weights_equal_duplicated_examples(make_gaussians, kind):
     X, y = make_gaussians(kind)
     counts = np.random.default_rng(1).integers(0, 3, 60)
@@ -595,7 +604,8 @@ def test_verbose_fit_prints_a_line_for_each_iteration(make_gaussians, capsys, so
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("solver", ["auto", "interior_point"])
+@each("kind", KINDS)
+@each("solver", ["auto", "interior_point"])
 def test_warm_starts_along_a_path_of_c_end_at_the_optima_of_cold_starts(
     make_gaussians, kind, solver
 ):
@@ -671,6 +681,8 @@ def fitted(request, make_gaussians):
     return walk(X, np.arange(90) % request.param, max_iter=3)
 
 
+@each("dtype", DTYPES)
+@each("kind", KINDS)
 def test_decision_values_and_their_spread_follow_the_formulas(make_gaussians, kind, dtype, fitted):
     X, _ = make_gaussians(kind, n=150, seed=9, dtype=dtype)
     W, b = fitted.coef_, fitted.intercept_

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each, in_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
@@ -446,9 +447,11 @@ def test_c_beyond_what_floats_hold_is_an_error():
 # ---- strange but valid ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-100, 1e-50, 1e50, 1e74, 1e100, 1e149])
+@in_pairs
+@each("solver", WALKS.values())
+@each("loss", ["expected_hinge", "hinge"])
+@each("n_classes", [2, 3])
+@each("scale", [1e-300, 1e-200, 1e-100, 1e-50, 1e50, 1e74, 1e100, 1e149])
 def test_values_of_any_size_give_finite_models(solver, loss, n_classes, scale):
     y = np.arange(N) % n_classes
     options = {**solver, "loss": loss, "n_threads": 1}
@@ -485,9 +488,11 @@ def test_unit_of_the_data_does_not_change_the_optimum_or_the_labels(std, exponen
     np.testing.assert_array_equal(clf.predict(X * unit), expected.predict(X))
 
 
-@pytest.mark.parametrize("std", [None, STD], ids=["certain", "uncertain"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("means", [np.zeros((N, D)), np.ones((N, D)), np.repeat(X[:1], N, axis=0)])
+@in_pairs
+@each("solver", WALKS.values())
+@each("std", [None, STD])
+@each("fit_intercept", [True, False])
+@each("means", [np.zeros((N, D)), np.ones((N, D)), np.repeat(X[:1], N, axis=0)])
 def test_examples_without_a_difference_give_the_majority(means, fit_intercept, std, solver):
     y = np.repeat(["many", "few"], [8, 4])
     options = {"fit_intercept": fit_intercept, "max_iter": 200, **solver}

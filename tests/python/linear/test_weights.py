@@ -7,6 +7,7 @@ among kinks; of the others the objectives are compared, as far as they are certi
 
 import numpy as np
 import pytest
+from cases import each
 from sklearn.utils import shuffle
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
@@ -39,7 +40,7 @@ UNKNOWN = {(loss, "interior_point") for loss in SMOOTH} | {("expected_logistic",
 SOLVERS = ("auto", "lbfgs", "interior_point", "dual_coordinate", "sgd", "proximal_sgd")
 
 
-@pytest.mark.parametrize(("machine", "solver"), EXACT, ids=str)
+@each("machine, solver", EXACT)
 def test_decision_values_are_those_of_repeated_rows(machine, solver):
     estimator = with_solver(machine, solver)
     check_sample_weight_equivalence_on_dense_data(type(machine).__name__, estimator)
@@ -61,8 +62,8 @@ def test_objectives_are_those_of_repeated_rows_as_far_as_certified(machine, solv
     np.testing.assert_allclose(weighted.objective_, repeated.objective_, rtol=certified)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("machine", CONVEX, ids=repr)
+@each("solver", SOLVERS)
+@each("machine", CONVEX)
 def test_models_are_as_near_to_those_of_repeated_rows_as_their_certificates_say(machine, solver):
     """J is strongly convex in w: |w - w*|^2 / 2 <= J - J* in the units of C, whatever the path."""
     if (machine.loss, solver) in UNKNOWN:

@@ -69,7 +69,7 @@ def test_optimum_is_certified_and_no_neighbour_is_better(kind):
 
 def test_optimum_is_that_of_cvxpy():
     cp = pytest.importorskip("cvxpy")
-    for seed in range(25):
+    for seed in range(6):
         X, R, y, C = problem(1000 + seed)
         n, d = X.shape
         sign = np.where(y == 1, 1.0, -1.0)
@@ -215,7 +215,7 @@ def test_optimum_in_other_norms_is_certified_and_no_neighbour_is_better(norm, ki
 @pytest.mark.parametrize("norm", [1, 1.5, 3, np.inf])
 def test_optimum_in_other_norms_is_that_of_cvxpy(norm):
     cp = pytest.importorskip("cvxpy")
-    for seed in range(8):
+    for seed in range(4):
         X, R, y, C = problem_with_factors(seed, FACTORED[seed % 4])
         n, d = X.shape
         sign = np.where(y == 1, 1.0, -1.0)

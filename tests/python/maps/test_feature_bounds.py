@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each
 
 from halosvm import (
     Gaussians,
@@ -26,9 +27,9 @@ def root_of(X, i):
     return np.diag(np.sqrt(part.variances()[0]))
 
 
-@pytest.mark.parametrize(("form", "D"), [("paired", 30), ("paired", 5), ("phase", 30)])
-@pytest.mark.parametrize("sort", ["isotropic", "diagonal", "low_rank", "low_rank_diagonal"])
 @NORMS
+@each("form, D", [("paired", 30), ("paired", 5), ("phase", 30)])
+@each("sort", ["isotropic", "diagonal", "low_rank", "low_rank_diagonal"])
 def test_no_perturbation_moves_fourier_features_beyond_their_bounds(
     form, D, sort, norm, make_gaussians
 ):
@@ -98,6 +99,8 @@ def test_gradient_ascent_comes_within_two_percent_of_the_joint_bound(n):
     assert printed > 4 * bound
 
 
+@each("dtype", DTYPES)
+@each("kind", KINDS)
 def test_bounds_are_those_of_the_reference(kind, dtype, make_gaussians):
     X, _ = make_gaussians(kind, n=9, d=4, dtype=dtype)
     fitted = UncertainFourierFeatures(40, gamma=0.2, covariance="bound", radius=0.7, random_state=0)

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 import sklearn
 from astropy import units as u
+from estimator_checks import pass_checks
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import (
     EmpiricalBayes,
@@ -25,16 +25,18 @@ FEATURES = [
 BOTH = pytest.mark.parametrize("features", FEATURES, ids=["fourier", "nystroem"])
 
 
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         UncertainFourierFeatures(10, output="mean", random_state=0),
         UncertainFourierFeatures(7, map="phase", covariance="bound", random_state=0),
         UncertainNystroem(random_state=0),
         UncertainNystroem(landmarks="gaussians", output="mean", covariance="bound", random_state=0),
-    ]
+    ],
+    ids=repr,
 )
-def test_transformer_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_transformer_passes_the_checks_of_scikit_learn(estimator):
+    pass_checks(estimator)
 
 
 @pytest.fixture(scope="module")

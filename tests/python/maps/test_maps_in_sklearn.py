@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from cases import KINDS, each
+from estimator_checks import pass_checks
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -17,7 +19,6 @@ from sklearn.preprocessing import (
     QuantileTransformer,
     StandardScaler,
 )
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import (
     EmpiricalBayes,
@@ -31,17 +32,19 @@ from halosvm import (
 N, D = 90, 4
 
 
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         Propagate(StandardScaler()),
         Propagate(PCA(1, svd_solver="full")),
         Propagate(make_pipeline(StandardScaler(), Normalizer()), "linear"),
         Propagate(PowerTransformer(), "unscented"),
         Propagate(make_union(UncertainStandardScaler(), PCA(1)), "monte_carlo", random_state=0),
-    ]
+    ],
+    ids=repr,
 )
-def test_transformer_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_transformer_passes_the_checks_of_scikit_learn(estimator):
+    pass_checks(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,7 @@ def test_scaled_errors_are_those_of_the_machine_and_raw_ones_are_not(data):
     assert not np.allclose(wrong[-1].coef_, by_hand.coef_, rtol=0.1)
 
 
+@each("kind", KINDS)
 def test_columns_are_mapped_apart_and_keep_what_their_errors_share(make_covariances, kind):
     rng = np.random.default_rng(1)
     X = Gaussians(rng.normal(size=(N, D)) + 3.0, cov=make_covariances(kind, N, D, rng))
@@ -111,6 +115,7 @@ def test_columns_are_mapped_apart_and_keep_what_their_errors_share(make_covarian
     np.testing.assert_allclose(test.covariances.to_full(), expected[:5], atol=1e-13)
 
 
+@each("kind", KINDS)
 def test_unions_keep_what_the_errors_of_their_parts_share(make_covariances, kind):
     rng = np.random.default_rng(2)
     X = Gaussians(rng.normal(size=(N, D)), cov=make_covariances(kind, N, D, rng))

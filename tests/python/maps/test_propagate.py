@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, FastICA, IncrementalPCA, KernelPCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -85,7 +86,8 @@ def matrix_of(transform):
     return (images[1:] - images[0]).T
 
 
-@pytest.mark.parametrize("name", AFFINE)
+@each("kind", KINDS)
+@each("name", AFFINE)
 def test_affine_transformers_map_every_kind_exactly(make_covariances, kind, name):
     X, y = examples(make_covariances, kind)
     through = Propagate(AFFINE[name]).fit(X, y)
@@ -98,7 +100,8 @@ def test_affine_transformers_map_every_kind_exactly(make_covariances, kind, name
     np.testing.assert_array_equal(through.transform(X.mean), image.mean)
 
 
-@pytest.mark.parametrize("k", [1, 3, 6])
+@each("kind", KINDS)
+@each("k", [1, 3, 6])
 def test_principal_components_equal_the_matrix_formula(make_covariances, kind, k):
     X, _ = examples(make_covariances, kind)
     pca = PCA(k).fit(X.mean)
@@ -142,6 +145,8 @@ def test_a_named_approximation_changes_nothing_of_an_affine_map(make_covariances
     np.testing.assert_array_equal(other.covariances.values, exact.covariances.values)
 
 
+@each("dtype", DTYPES)
+@each("kind", KINDS)
 def test_the_type_of_numbers_is_kept(make_covariances, kind, dtype):
     X, y = examples(make_covariances, kind, dtype)
     tolerance = 1e-12 if dtype is np.float64 else 1e-5
@@ -217,6 +222,7 @@ def test_a_transformer_that_is_fitted_and_frozen_stays_as_it_is(make_covariances
     assert not np.allclose(refitted.components_, pca.components_)
 
 
+@each("kind", KINDS)
 def test_a_given_matrix_is_tried_on_the_means(make_covariances, kind):
     X, _ = examples(make_covariances, kind)
     A = np.eye(D)[::-1]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import KINDS, each
 from scipy.special import expit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -52,7 +53,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_slopes_by_differences_are_the_derivatives(X, name):
     _, transformer, slope = FUNCTIONS[name]
     image = Propagate(transformer, "linear").fit_transform(X)
@@ -162,7 +163,7 @@ def test_errors_of_approximations_shrink_with_the_variance_as_their_order_says(n
     assert shifts[1] < 0.05 * shifts[0]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_draws_err_by_their_standard_error(X, name):
     function, transformer, _ = FUNCTIONS[name]
     draws = 4000
@@ -173,7 +174,7 @@ def test_draws_err_by_their_standard_error(X, name):
     assert (np.abs(found - variance) <= 5 * 1.2 * variance * np.sqrt(2 / draws) + 1e-28).all()
 
 
-@pytest.mark.parametrize(
+@each(
     "transformer",
     [
         FunctionTransformer(np.log),
@@ -183,10 +184,9 @@ def test_draws_err_by_their_standard_error(X, name):
         FunctionTransformer(squared),
         FunctionTransformer(lengths),
     ],
-    ids=("log", "power", "normalizer", "pipeline", "squares and a product", "lengths"),
 )
 def test_every_approximation_agrees_with_draws(X, transformer):
-    draws = 20000
+    draws = 8000
     image = Propagate(transformer, "monte_carlo", n_draws=draws, random_state=1).fit_transform(X)
     S = image.covariances.to_full()
     variance = np.einsum("njj->nj", S).max(axis=1)[:, None]
@@ -230,7 +230,7 @@ def test_certain_rows_stay_certain(make_covariances, method, function):
     assert through.transform(Gaussians(X.mean)).covariances.certain
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each("method", METHODS)
 def test_blocks_of_rows_change_nothing(monkeypatch, X, method):
     for transformer in (FunctionTransformer(np.log), Normalizer(), SplineTransformer(9)):
         through = Propagate(transformer, method, n_draws=30, random_state=0).fit(X)
@@ -274,6 +274,7 @@ def test_slopes_at_the_edge_of_the_domain_are_refused_unless_the_example_is_cert
         Propagate(roots, "linear").fit_transform(x, X_std=std)
 
 
+@each("kind", KINDS)
 def test_float32_keeps_its_type_and_is_differentiated_in_float64(make_covariances, kind):
     rng = np.random.default_rng(6)
     covariances = make_covariances(kind, N, D, rng, np.float32, scale=0.05)

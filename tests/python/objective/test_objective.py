@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import COVARIANCE_KINDS, DTYPES, each, in_pairs
 from scipy import optimize
 
 from halosvm import Covariances, Gaussians, _core, reference
@@ -63,8 +64,11 @@ def test_value_at_the_origin_is_exactly_one_whatever_the_number_of_examples(weig
 
 # (700, 9) has many blocks and chunks; rows of (30, 150) are longer than the strips that full and
 # low-rank covariances are read in; the rest is degenerate.
-@pytest.mark.parametrize(("n", "d"), [(700, 9), (30, 150), (2, 5), (40, 1)])
-@pytest.mark.parametrize("loss", LOSSES)
+@in_pairs
+@each("dtype", DTYPES)
+@each("kind", COVARIANCE_KINDS)
+@each("n, d", [(700, 9), (30, 150), (2, 5), (40, 1)])
+@each("loss", LOSSES)
 def test_value_gradient_and_hessian_product_equal_the_reference(
     make_gaussians, kind, dtype, loss, n, d
 ):
@@ -78,6 +82,7 @@ def test_value_gradient_and_hessian_product_equal_the_reference(
         assert_equal_to(multiply(objective, w, b, v, v0), expected)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_gradient_at_zero_coefficients_is_that_of_certain_examples(make_gaussians, kind):
     X, y = make_gaussians(kind)
     value, grad_w, grad_b = evaluate(core_objective(X, y), np.zeros(4), 0.0)
@@ -86,6 +91,7 @@ def test_gradient_at_zero_coefficients_is_that_of_certain_examples(make_gaussian
     assert grad_b == pytest.approx(-y.mean(), rel=1e-13)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_gradient_equals_central_differences_of_the_value(make_gaussians, kind):
     X, y = make_gaussians(kind)
     w, b, *_ = random_point(4)
@@ -100,6 +106,7 @@ def test_gradient_equals_central_differences_of_the_value(make_gaussians, kind):
     assert (above - below) / (2 * h) == pytest.approx(grad_b, abs=2e-9)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_hessian_product_equals_central_differences_of_the_gradient(make_gaussians, kind):
     X, y = make_gaussians(kind)
     w, b, v, v0 = random_point(4)
@@ -202,6 +209,7 @@ def test_expected_hinge_of_certain_examples_equals_the_hinge(make_gaussians):
     assert_equal_to(multiply(certain, w, b, v, v0), multiply(hinge, w, b, v, v0))
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_hinge_ignores_covariances(make_gaussians, kind):
     X, y = make_gaussians(kind)
     w, b, *_ = random_point(4)
@@ -212,6 +220,7 @@ def test_hinge_ignores_covariances(make_gaussians, kind):
     )
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_float32_storage_gives_the_results_of_the_same_numbers_in_float64(make_gaussians, kind):
     single, y = make_gaussians(kind, dtype=np.float32)
     cov = single.covariances
@@ -228,6 +237,7 @@ def test_float32_storage_gives_the_results_of_the_same_numbers_in_float64(make_g
     assert_equal_to(multiply(one, w, b, v, v0), multiply(other, w, b, v, v0))
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_integer_weights_equal_duplicated_examples(make_gaussians, kind):
     X, y = make_gaussians(kind)
     counts = np.random.default_rng(4).integers(0, 4, len(y))
@@ -251,6 +261,8 @@ def test_scale_of_the_weights_does_not_matter(make_gaussians):
         assert_equal_to(evaluate(scaled, w, b), evaluate(core_objective(X, y, weights), w, b), 0)
 
 
+@each("dtype", DTYPES)
+@each("kind", COVARIANCE_KINDS)
 def test_several_problems_equal_single_ones_of_each_class_against_the_rest(
     make_gaussians, kind, dtype
 ):
@@ -281,7 +293,8 @@ def test_several_problems_equal_single_ones_of_each_class_against_the_rest(
         assert bounds[k] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("n_problems", [1, 4])
+@each("kind", COVARIANCE_KINDS)
+@each("n_problems", [1, 4])
 def test_every_number_of_threads_gives_the_same_bits(make_gaussians, kind, n_problems):
     X, y = make_gaussians(kind, n=1500, d=6)
     codes = y if n_problems == 1 else np.arange(len(y)) % n_problems
@@ -323,7 +336,8 @@ def test_without_intercept_nothing_pulls_at_the_intercept(make_gaussians):
 # ---- exact intercept -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("kind", COVARIANCE_KINDS)
+@each("seed", range(5))
 def test_exact_intercept_minimises_the_objective(make_gaussians, kind, seed):
     X, y = make_gaussians(kind, seed=seed)
     w, *_ = random_point(4, seed)
@@ -387,6 +401,7 @@ def optimum(X, y, lam=LAM, weights=None, loss="expected_hinge"):
     return best.x[:-1], best.fun
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_lower_bound_is_never_above_the_optimum(make_gaussians, kind):
     X, y = make_gaussians(kind)
     weights = random_weights(60)
@@ -407,6 +422,7 @@ def assert_bounded_by_the_optimum(X, y, weights, loss):
         assert objective.lower_bound(W, objective.exact_intercept(W))[0] <= best * (1 + 1e-12)
 
 
+@each("kind", COVARIANCE_KINDS)
 def test_lower_bound_is_tight_at_the_optimum(make_gaussians, kind):
     X, y = make_gaussians(kind)
     w, best = optimum(X, y)

@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import COVARIANCE_KINDS, each, in_pairs
 
 from halosvm import Gaussians, _core, reference
 
@@ -54,8 +55,10 @@ def assert_same_optimum(found, expected, tolerance=1e-9):
 # ---- parts of the core ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@in_pairs
+@each("kind", COVARIANCE_KINDS)
+@each("loss", LOSSES)
+@each("fit_intercept", [True, False])
 def test_two_halves_have_the_model_of_the_whole(make_gaussians, kind, loss, fit_intercept):
     X, y = make_gaussians(kind, n=80)
     codes = (y > 0).astype(int)
@@ -92,8 +95,10 @@ EVALUATED = ["value", "slope", "square", "dual", "dual_positive", "dual_size", "
 EVALUATED += ["coef", "intercept"]
 
 
-@pytest.mark.parametrize("loss", _core.loss_names())
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@in_pairs
+@each("kind", COVARIANCE_KINDS)
+@each("loss", _core.loss_names())
+@each("fit_intercept", [True, False])
 def test_evaluations_and_moments_of_a_sum_are_those_of_the_whole(
     make_gaussians, kind, loss, fit_intercept
 ):
@@ -146,8 +151,10 @@ def test_rare_class_and_large_errors_end_at_zero_or_certified():
     assert found["objective"][0] / (1 + found["suboptimality"][0]) <= expected["objective"][0]
 
 
-@pytest.mark.parametrize("loss", CONVEX)
-@pytest.mark.parametrize("positive", [1, 3, 40])
+@in_pairs
+@each("kind", COVARIANCE_KINDS)
+@each("loss", CONVEX)
+@each("positive", [1, 3, 40])
 def test_intercept_of_a_sum_is_as_good_as_that_of_the_whole(make_gaussians, kind, loss, positive):
     X, _ = make_gaussians(kind, n=80)
     codes = (np.arange(80) < positive).astype(int)

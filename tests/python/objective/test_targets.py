@@ -5,6 +5,7 @@ Oracles: the loss of the reference at the margins and spreads computed here, cen
 
 import numpy as np
 import pytest
+from cases import each
 
 from halosvm import _core, reference
 
@@ -42,7 +43,7 @@ def expected(problem, loss, w, b):
 LOSSES = [name for name in _core.loss_names() if not _core.loss_traits(name)["has_radius"]]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 def test_value_is_that_of_the_shifted_margins(problem, loss):
     rng = np.random.default_rng(1)
     for _ in range(5):
@@ -51,7 +52,7 @@ def test_value_is_that_of_the_shifted_margins(problem, loss):
         assert found == pytest.approx(expected(problem, loss, w, b), rel=1e-12)
 
 
-@pytest.mark.parametrize("loss", [name for name in LOSSES if name != "hinge"])
+@each("loss", [name for name in LOSSES if name != "hinge"])
 def test_gradient_and_hessian_equal_central_differences(problem, loss):
     objective = objective_of(problem, loss)
     rng = np.random.default_rng(2)
@@ -70,7 +71,7 @@ def test_gradient_and_hessian_equal_central_differences(problem, loss):
     np.testing.assert_allclose(intercept, change, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss", [name for name in LOSSES if _core.loss_traits(name)["convex"]])
+@each("loss", [name for name in LOSSES if _core.loss_traits(name)["convex"]])
 def test_bound_is_below_the_optimum_and_meets_it(problem, loss):
     objective = objective_of(problem, loss)
     zero = {"coef": np.zeros((1, D)), "intercept": np.zeros(1)}

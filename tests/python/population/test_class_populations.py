@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each, in_pairs
 from scipy.stats import multivariate_normal
 from sklearn import config_context
 from sklearn.discriminant_analysis import (
@@ -90,8 +91,11 @@ def test_own_classes_of_exact_values_are_quadratic_discriminant_analysis():
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("form", "tied", "missing"),
+@in_pairs
+@each("dtype", DTYPES)
+@each("kind", KINDS)
+@each(
+    "form, tied, missing",
     [
         ("full", True, True),
         ("full", False, False),

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each, in_pairs
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
@@ -215,8 +216,9 @@ def test_values_whose_squares_overflow_are_refused_where_they_count(value):
     np.testing.assert_allclose(left_out.means_, rest.means_, rtol=1e-8)
 
 
-@pytest.mark.parametrize("covariance", ["full", "diagonal", "factors"])
-@pytest.mark.parametrize(
+@in_pairs
+@each("covariance", ["full", "diagonal", "factors"])
+@each(
     "case",
     [
         "nan in every column",
@@ -231,8 +233,8 @@ def test_values_whose_squares_overflow_are_refused_where_they_count(value):
         "copies",
     ],
 )
-@pytest.mark.parametrize("noisy", [False, True])
-@pytest.mark.parametrize("k", [1, 3])
+@each("noisy", [False, True])
+@each("k", [1, 3])
 def test_degenerate_data_give_a_result_or_one_clear_error(covariance, case, noisy, k):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 4)) + 5

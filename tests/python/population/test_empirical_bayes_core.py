@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each
 from mpmath import mp
 
 from halosvm import Covariances, _core
@@ -69,8 +70,10 @@ def values(request):
     return make
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("d", [1, 5])
+@each("dtype", DTYPES)
+@each("kind", KINDS)
+@each("form", FORMS)
+@each("d", [1, 5])
 def test_densities_posteriors_and_a_step_equal_the_reference(
     kind, form, d, values, dtype, make_covariances
 ):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import KINDS, each
 from scipy import optimize
 
 from halosvm import Covariances, Gaussians, reference
@@ -92,6 +93,7 @@ def test_spread_is_the_conjugate_norm_of_the_root_times_w(kind, norm, make_covar
     np.testing.assert_allclose(norm_spread(cov, w, norm)[0], expected, rtol=1e-13)
 
 
+@each("kind", KINDS)
 def test_spread_in_the_euclidean_norm_is_the_standard_deviation(kind, make_covariances):
     rng = np.random.default_rng(4)
     cov, w = make_covariances(kind, 12, 4, rng), rng.normal(size=4)

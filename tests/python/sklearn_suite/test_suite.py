@@ -108,6 +108,7 @@ def run(name, folder):
     return json.loads(report.read_text(encoding="utf-8"))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", FILES)
 def test_every_test_that_calls_the_class_passes_but_for_those_listed(name, tmp_path):
     results = run(name, tmp_path)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each
 from sklearn.svm import SVC
 
 from halosvm import Covariances, Gaussians, _core
@@ -49,6 +50,8 @@ def assert_stationary(X, y, found, tolerance, lam=LAM):
     assert least >= value * (1 - tolerance)
 
 
+@each("dtype", DTYPES)
+@each("kind", KINDS)
 def test_value_and_gradient_are_those_of_the_formula(make_gaussians, kind, dtype):
     X, y = make_gaussians(kind, dtype=dtype)
     w, b, h = np.array([0.4, -0.3, 0.2, 0.5]), 0.3, 1e-6
@@ -62,7 +65,8 @@ def test_value_and_gradient_are_those_of_the_formula(make_gaussians, kind, dtype
     assert (above - below) / (2 * h) == pytest.approx(at.intercept[0], abs=2e-9)
 
 
-@pytest.mark.parametrize("lam", [1.0, 0.02, 1e-4])
+@each("kind", KINDS)
+@each("lam", [1.0, 0.02, 1e-4])
 def test_rounds_end_where_the_convex_problem_has_no_lower_point(make_gaussians, solve, kind, lam):
     X, y = make_gaussians(kind)
     found = best(solve, X, y, lam=lam)

@@ -5,7 +5,7 @@ them: for every kind of data the bound is true, and the slope in b costs no pass
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from cases import each, in_pairs
 
 from halosvm import Covariances, Gaussians, UncertainSVC
 
@@ -44,13 +44,10 @@ def make(seed, arrange, spread, offset):
     return Gaussians(means, cov=Covariances.diagonal(variances)), y, weights
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e3])
-@pytest.mark.parametrize("spread", [0.03, 0.5, 5.0])
-@pytest.mark.parametrize(
-    "arrange",
-    [plain, rows_in_order, rare_class, few_weights, one_heavy_row],
-    ids=lambda f: f.__name__,
-)
+@in_pairs
+@each("offset", [0.0, 1e3])
+@each("spread", [0.03, 0.5, 5.0])
+@each("arrange", [plain, rows_in_order, rare_class, few_weights, one_heavy_row])
 def test_bound_is_true_where_dual_variables_are_balanced_on_some_rows(
     bracket, solve, arrange, spread, offset
 ):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import DTYPES, KINDS, each, in_pairs
 from scipy import optimize
 
 from halosvm import Gaussians, _core, reference
@@ -40,8 +41,11 @@ def assert_same_model(result, w, b):
     assert result["intercept"][0] == pytest.approx(b, abs=RELATIVE * max(1, abs(b), scale))
 
 
-@pytest.mark.parametrize("averaging", ["weighted", "none"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@in_pairs
+@each("dtype", DTYPES)
+@each("kind", KINDS)
+@each("averaging", ["weighted", "none"])
+@each("fit_intercept", [True, False])
 def test_core_walks_the_same_path_as_the_reference(
     make_gaussians, kind, dtype, averaging, fit_intercept
 ):
@@ -103,7 +107,8 @@ def test_batch_of_all_rows_reads_each_once_whatever_the_seed(make_gaussians):
     np.testing.assert_allclose(one["coef"][0], average, rtol=1e-10)
 
 
-@pytest.mark.parametrize("n_problems", [1, 5])
+@each("kind", KINDS)
+@each("n_problems", [1, 5])
 def test_one_seed_gives_the_same_bits_on_any_number_of_threads(make_gaussians, kind, n_problems):
     X, y = make_gaussians(kind, n=400)
     labels = y if n_problems == 1 else np.arange(400) % n_problems
@@ -122,6 +127,7 @@ def test_different_seeds_give_different_walks(make_gaussians):
     assert (one != other).any()
 
 
+@each("kind", KINDS)
 def test_several_problems_equal_single_ones_with_the_same_seed(make_gaussians, kind):
     X, _ = make_gaussians(kind)
     codes = np.random.default_rng(4).integers(0, 3, 60)
@@ -186,6 +192,7 @@ def test_published_schedule_is_followed_to_the_letter(make_gaussians):
     assert_same_model(result, w, b)
 
 
+@each("kind", KINDS)
 def test_intercept_is_exact_for_the_averaged_coefficients(make_gaussians, kind):
     X, y = make_gaussians(kind)
     result = run(X, y, max_steps=37)

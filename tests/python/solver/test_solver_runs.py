@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import KINDS, each, in_pairs
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer
 
@@ -19,9 +20,12 @@ def solver(request):
 # ---- counts and reports --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
-@pytest.mark.parametrize("n_problems", [1, 3])
-@pytest.mark.parametrize("max_iterations", [1, 2, 7, 59, 60, 61, 75])
+@in_pairs
+@each("solver", SOLVERS)
+@each("kind", KINDS)
+@each("loss", ["expected_hinge", "hinge"])
+@each("n_problems", [1, 3])
+@each("max_iterations", [1, 2, 7, 59, 60, 61, 75])
 def test_no_more_iterations_than_allowed_are_made(
     make_gaussians, solve, kind, solver, loss, n_problems, max_iterations
 ):
@@ -35,6 +39,8 @@ def test_no_more_iterations_than_allowed_are_made(
     assert not np.isnan(result["suboptimality"]).any()
 
 
+@each("solver", SOLVERS)
+@each("kind", KINDS)
 def test_runs_that_are_cut_short_say_so(make_gaussians, solve, kind, solver):
     X, y = make_gaussians(kind)
     result = solve(X, y, solver, max_iterations=2)
@@ -44,6 +50,8 @@ def test_runs_that_are_cut_short_say_so(make_gaussians, solve, kind, solver):
     assert "allowed" in result["message"]
 
 
+@each("solver", SOLVERS)
+@each("kind", KINDS)
 def test_more_iterations_never_end_at_a_worse_model(make_gaussians, solve, kind, solver):
     if solver == "lbfgs" and kind in ("zero", "half_certain", "ragged"):
         pytest.skip("models are compared by their smoothed objectives")
@@ -55,6 +63,7 @@ def test_more_iterations_never_end_at_a_worse_model(make_gaussians, solve, kind,
     assert (np.diff(values) <= 1e-7 * values[-1]).all(), values
 
 
+@each("kind", KINDS)
 def test_reports_count_up_and_end_at_the_result(make_gaussians, solve, kind):
     X, y = make_gaussians(kind, n=40)
     reports = []
@@ -70,8 +79,10 @@ def test_reports_count_up_and_end_at_the_result(make_gaussians, solve, kind):
     assert (objectives / (1 + gaps) <= result["objective"][0] * (1 + 1e-12)).all()
 
 
-@pytest.mark.parametrize("loss", ["expected_hinge", "expected_squared_hinge", "expected_logistic"])
-@pytest.mark.parametrize("lam", [1e-1, 1e-6])
+@in_pairs
+@each("kind", KINDS)
+@each("loss", ["expected_hinge", "expected_squared_hinge", "expected_logistic"])
+@each("lam", [1e-1, 1e-6])
 def test_a_bound_is_known_from_the_first_pass(make_gaussians, solve, kind, loss, lam):
     """However small the regulariser is, a share of the first gradient's dual gives one."""
     X, y = make_gaussians(kind, n=40)
@@ -140,8 +151,11 @@ def test_few_passes_serve_many_examples_of_correlated_features(solve, n_problems
 # ---- the same result, however it is run ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_problems", [1, 3])
-@pytest.mark.parametrize("loss", ["expected_hinge", "hinge"])
+@in_pairs
+@each("solver", SOLVERS)
+@each("kind", KINDS)
+@each("n_problems", [1, 3])
+@each("loss", ["expected_hinge", "hinge"])
 def test_number_of_threads_does_not_change_a_bit(
     make_gaussians, solve, kind, solver, loss, n_problems
 ):
@@ -155,7 +169,10 @@ def test_number_of_threads_does_not_change_a_bit(
             np.testing.assert_array_equal(results[0][key], other[key])
 
 
-@pytest.mark.parametrize("d", [1, 3, 7, 8, 33])
+@in_pairs
+@each("solver", SOLVERS)
+@each("kind", KINDS)
+@each("d", [1, 3, 7, 8, 33])
 def test_place_of_arrays_in_memory_does_not_change_a_bit(make_gaussians, solve, kind, solver, d):
     X, y = make_gaussians(kind, n=100, d=d)
     if X.covariances.kind not in ("zero", "isotropic", "diagonal", "full"):
@@ -180,6 +197,8 @@ def test_place_of_arrays_in_memory_does_not_change_a_bit(make_gaussians, solve, 
         np.testing.assert_array_equal(results[0]["coef"], other["coef"])
 
 
+@each("solver", SOLVERS)
+@each("kind", KINDS)
 def test_result_does_not_depend_on_the_start(make_gaussians, solve, kind, solver):
     X, y = make_gaussians(kind)
     certain = kind in ("zero", "half_certain", "ragged") and solver == "lbfgs"
@@ -231,9 +250,10 @@ def threshold(share):
     return 2 * (1 - share) / (share * norm.pdf(t))
 
 
-@pytest.mark.parametrize("share", [0.6, 0.8, 0.95])
-@pytest.mark.parametrize("factor", [1.02, 1.2, 3.0, 100.0])
-@pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-6])
+@in_pairs
+@each("share", [0.6, 0.8, 0.95])
+@each("factor", [1.02, 1.2, 3.0, 100.0])
+@each("lam", [1.0, 1e-3, 1e-6])
 def test_optimum_at_zero_is_recognised(solve, share, factor, lam):
     assert threshold(0.8) == pytest.approx(1.573, abs=5e-4)
     X, y = majority(share, factor * threshold(share))
@@ -296,9 +316,10 @@ def test_problem_at_zero_does_not_hold_up_the_others(bracket, solve):
         assert low * (1 - 1e-12) <= result["objective"][k] <= high * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6, 1e-9])
-@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"weights": True}], ids=str)
-@pytest.mark.parametrize("shape", [(10, 30, 2), (30, 60, 2), (20, 100, 3), (25, 784, 2)], ids=str)
+@in_pairs
+@each("lam", [1e-2, 1e-4, 1e-6, 1e-9])
+@each("options", [{}, {"fit_intercept": False}, {"weights": True}])
+@each("shape", [(10, 30, 2), (30, 60, 2), (20, 100, 3), (25, 784, 2)])
 def test_interior_points_need_few_steps_where_w_leaves_spreads_behind(solve, shape, options, lam):
     n, d, _ = shape
     rng = np.random.default_rng(0)
@@ -391,9 +412,10 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("errors", [0.0, 1e-3, 1.0, 30.0], ids="errors x {}".format)
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("lam", [1e-3, 1e-9])
+@in_pairs
+@each("errors", [0.0, 1e-3, 1.0, 30.0])
+@each("change", CHANGES)
+@each("lam", [1e-3, 1e-9])
 def test_hard_data_are_solved_or_told_apart(bracket, solve, change, errors, lam):
     X, y = cancer(change, errors)
     result = solve(X, y, lam=lam, n_threads=0)

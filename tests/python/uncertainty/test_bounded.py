@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from cases import DTYPES, each
 from scipy.stats import binom
 
 from halosvm.reference import norm_spread, worst_case
@@ -99,6 +100,7 @@ def test_confidence_radius_names_bad_input(arguments, error, message):
 # ---- intervals -------------------------------------------------------------------------------
 
 
+@each("dtype", DTYPES)
 def test_intervals_are_middles_with_half_widths(dtype):
     X = intervals(LOW.astype(dtype), HIGH.astype(dtype))
     np.testing.assert_allclose(X.mean, (LOW + HIGH) / 2)

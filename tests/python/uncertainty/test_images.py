@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import DTYPES, each
 
 from halosvm.uncertainty import image_transform
 
@@ -99,7 +100,8 @@ def test_statistical_and_taylor_agree_where_nothing_shifts():
     np.testing.assert_allclose(a.covariances.values, b.covariances.values, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["taylor", "statistical"])
+@each("dtype", DTYPES)
+@each("method", ["taylor", "statistical"])
 def test_parameters_for_each_image_equal_calls_one_by_one(method, dtype, monkeypatch):
     monkeypatch.setattr("halosvm.uncertainty.images._BLOCK", 2 * H * W * 2)  # two images a block
     rng = np.random.default_rng(4)

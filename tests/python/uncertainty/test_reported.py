@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import DTYPES, each
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -15,6 +16,7 @@ nan = np.nan
 # ---- standard_errors -------------------------------------------------------------------------
 
 
+@each("dtype", DTYPES)
 def test_standard_errors_are_standard_deviations_of_the_means(dtype):
     X = standard_errors(VALUES.astype(dtype), ERRORS.astype(dtype))
     assert X.dtype == X.covariances.dtype == dtype

@@ -8,13 +8,14 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from cases import KINDS, each
+from estimator_checks import pass_checks
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from halosvm import Covariances, Gaussians, TotalSVC, UncertainSVC
 from halosvm.kernel.expected_kernel import ExpectedKernel
@@ -28,17 +29,19 @@ BALL = {"formulation": "ball", "ball_radius": 0.1}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         TotalSVC(),
         TotalSVC(kernel="rbf"),
         TotalSVC(n_restarts=1, random_state=0),
         TotalSVC(**BALL),
         TotalSVC(kernel="rbf", **BALL),
-    ]
+    ],
+    ids=repr,
 )
-def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+def test_estimator_passes_the_checks_of_scikit_learn(estimator):
+    pass_checks(estimator)
 
 
 def kernel_matrix(model, A, B):
@@ -77,7 +80,8 @@ def test_without_errors_it_is_the_support_vector_machine(make_gaussians, kernel)
     assert not model.is_global_
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("kind", KINDS)
+@each("kernel", KERNELS)
 def test_objective_and_corrections_are_those_of_the_definition(make_gaussians, kind, kernel):
     X, y = make_gaussians(kind, scale=0.7)
     model = TotalSVC(C=2.0, kernel=kernel, degree=2, radius=1.5).fit(X, y)
@@ -93,6 +97,7 @@ def test_objective_and_corrections_are_those_of_the_definition(make_gaussians, k
         np.testing.assert_allclose(cov @ np.linalg.pinv(cov, rcond=1e-10) @ dx, dx, atol=1e-9)
 
 
+@each("kind", KINDS)
 def test_linear_machine_is_that_of_the_best_case(make_gaussians, kind):
     X, y = make_gaussians(kind)
     model = TotalSVC(C=2.0, radius=0.5).fit(X, y)
@@ -110,6 +115,7 @@ def problem_of(X, y, kind="rbf", *, C=1.0, degree=2, gamma=0.3):
     return KernelProblem(X, y.astype(float), np.full(len(y), C), kernel, 1)
 
 
+@each("kind", KINDS)
 def test_alternation_with_a_linear_kernel_ends_where_the_core_does(make_gaussians, kind):
     X, y = make_gaussians(kind)
     found = alternate(problem_of(X, y, "linear"), np.zeros(X.shape), 1e-8, 1000)
@@ -137,7 +143,7 @@ def test_gradients_are_central_differences(make_gaussians, kind):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_objective_of_kernels_never_rises(make_gaussians, kernel):
     falls = 0
-    for seed in range(60):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
         kind = ("isotropic", "diagonal_std", "half_certain", "low_rank", "full")[seed % 5]
         X, y = make_gaussians(kind, 20, 2, seed=seed, scale=10 ** rng.uniform(-1, 1))
@@ -145,7 +151,7 @@ def test_objective_of_kernels_never_rises(make_gaussians, kernel):
         values = [TotalSVC(max_iter=k, **parameters).fit(X, y).objective_ for k in (1, 2, 3, 5, 9)]
         assert (np.diff(values) <= 0.0).all(), seed
         falls += values[-1] < 0.9 * values[0]
-    assert falls >= 30  # otherwise nothing was tried
+    assert falls >= 7  # otherwise nothing was tried
 
 
 def test_a_step_never_makes_an_example_worse(make_gaussians):
@@ -167,6 +173,7 @@ def test_a_step_never_makes_an_example_worse(make_gaussians):
     assert (gains(proposed) < gains(machine.corrections)).any()
 
 
+@each("kind", KINDS)
 def test_farthest_points_beat_all_others_within_the_errors(make_gaussians, kind):
     X, _ = make_gaussians(kind)
     rng = np.random.default_rng(0)
@@ -238,15 +245,13 @@ def test_radii_in_the_feature_space_are_the_farthest_that_errors_go(make_gaussia
     problem = problem_of(X, y, kind, degree=3)
     radii = np.sqrt(X.covariances.variances()[:, 0])
     found = Span(problem, linear=False).radii(radii)
+    angles = np.linspace(0, 2 * np.pi, 721)
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
     farthest_seen = np.zeros(20)
-    for angle in np.linspace(0, 2 * np.pi, 721):
-        for share in (0.5, 1.0):
-            e = share * radii[:, None] * np.array([np.cos(angle), np.sin(angle)])
-            for i in range(20):
-                pair = Gaussians(np.stack([X.mean[i], X.mean[i] + e[i]]))
-                K = problem.kernel.gram(pair, n_threads=1)
-                distance = np.sqrt(max(0.0, K[0, 0] - 2 * K[0, 1] + K[1, 1]))
-                farthest_seen[i] = max(farthest_seen[i], distance)
+    for i, mean in enumerate(X.mean):
+        errors = radii[i] * np.vstack([np.zeros(2), 0.5 * circle, circle])
+        K = problem.kernel.gram(Gaussians(mean + errors), n_threads=1)
+        farthest_seen[i] = np.sqrt((K[0, 0] - 2 * K[0] + K.diagonal()).max())
     assert (farthest_seen <= found * (1 + 1e-7)).all()
     np.testing.assert_allclose(farthest_seen, found, rtol=1e-4)
 
