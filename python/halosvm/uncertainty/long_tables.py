@@ -110,7 +110,7 @@ def from_long(
     if std is not None:
         there &= np.isfinite(std)
     kept = np.flatnonzero(there)
-    again = _occurrences(row[kept], column[kept])
+    again = occurrences(row[kept], column[kept])
     if repeats == "refuse" and again.any():
         at = kept[np.argmax(again > 0)]
         raise ValueError(
@@ -163,7 +163,7 @@ def _numbers(values: Any, argument: str, *axes: int) -> tuple[NDArray[np.float64
     return read.astype(np.float64, copy=False), unit
 
 
-def _occurrences(row: NDArray[np.intp], column: NDArray[np.intp]) -> NDArray[np.intp]:
+def occurrences(row: NDArray[np.intp], column: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return how many entries of the same row and column come before each."""
     order = np.lexsort((column, row))
     begins = np.ones(len(order), dtype=bool)
