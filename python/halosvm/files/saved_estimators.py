@@ -306,7 +306,11 @@ _ENTRIES = (
             "means_": Numbers("components", "features"),
             "covariances_": CovarianceMatrices("components", "features"),
         },
-        {"with_errors_": Flag(), "error_scale_": Numbers("features", least=0.0)},
+        {
+            "with_errors_": Flag(),
+            "error_scale_": Numbers("features", least=0.0),
+            "nu_": Number(positive=True),
+        },
         measures=("error_scale_interval_", "log_likelihood_", "n_iter_", "converged_", "status_"),
         left_out=("n_components_",),
         check=lambda population: population._check_parameters(),  # noqa: SLF001

@@ -72,7 +72,9 @@ class PopulationModel(GaussianEstimator):
             If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
-        data = self._read(X, X_std, X_cov, reset=False)
+        return self._log_density(self._read(X, X_std, X_cov, reset=False))
+
+    def _log_density(self, data: Gaussians) -> Array:
         return _core.measurement_log_density(
             self._population(), data.core_view(missing=True), thread_count(self.n_threads)
         )
