@@ -19,6 +19,7 @@ import mnist
 import mnist_all
 import mnist_size
 import random_features
+import repeats
 import robust
 import sampling
 import tsvc
@@ -45,6 +46,7 @@ EXPERIMENTS = {
         robust,
         random_features,
         doctor,
+        repeats,
         when_errors_pay,
     )
 }

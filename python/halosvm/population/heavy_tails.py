@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import gammaincinv, logsumexp, polygamma
+from scipy.special import gammaincinv, gammaln, logsumexp, polygamma
 
 from halosvm import _core
 from halosvm.gaussians.covariance_kinds import storage_of
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_STEP = 1.0  # between nodes, in standard deviations of log u: the sum is good to about 1e-8
-_ENDS = 1e-11, 1e-10  # what is left out of u on either side
-_LEAST = 1e-14  # variance of an error of 0, over that of the feature
+_STEP = 0.6  # between nodes, in standard deviations of log u, and at most 0.5
+_LONGEST = 0.5  # for the sum is as good as exp(-pi^2 / step), or better
+_ENDS = 1e-6, 1e-10  # what is left out of u on either side, where no value is far off
+_FAR = 16.0  # squared deviation over its variance from which on a value is
+_LEAST = 1e-8  # variance of an error that is told smaller, over that of the feature
 _BLOCK = 1 << 18  # numbers of nodes of rows at a time
+_NODES = 32  # about as many there are
 _HALVINGS = 40
 
 
@@ -85,19 +88,35 @@ class Expected(NamedTuple):
         return found
 
 
-def nodes_of(nu: float) -> tuple[Array, Array]:
+def nodes_of(nu: float, farthest: float, size: int = 1) -> tuple[Array, Array]:
     """Return nodes u of the gamma distribution with shape and rate nu / 2, and log weights.
 
     The trapezoidal rule in log u, whose error falls exponentially with the number of nodes.
+
+    Parameters
+    ----------
+    nu : float
+    farthest : float
+        As `farthest` finds it: u is as small as values that far off need it.
+    size : int
+        Number of values that share a u.
     """
     shape = 0.5 * nu
     low, high = (np.log(gammaincinv(shape, p) / shape) for p in (_ENDS[0], 1.0 - _ENDS[1]))
-    # Of very heavy tails gammaincinv underflows.
-    low = max(low, -250.0)
-    step = _STEP * np.sqrt(polygamma(1, shape + 0.5))
+    width = np.sqrt(polygamma(1, shape + 0.5 * size))
+    low = min(low, np.log((nu + size) / (nu + farthest)) - 6.0 * width)
+    step = min(_STEP * width, _LONGEST)
     log_u = np.arange(low, high + step, step)
     log_weights = shape * (log_u - np.exp(log_u))
-    return np.exp(log_u), log_weights - logsumexp(log_weights)
+    whole = np.log(step) + shape * np.log(shape) - gammaln(shape)
+    return np.exp(log_u), log_weights + whole
+
+
+def farthest(S: Array, mu: Array, s2: Array) -> float:
+    """Return the largest square of a deviation over S, of those beyond what s2 + S lets expect."""
+    squares = np.square(mu)
+    far = squares > _FAR * (s2 + S)
+    return float(np.max(squares / S, where=far, initial=_FAR))
 
 
 def tilted(
@@ -142,11 +161,10 @@ class Tails:
             return self._of_rows(population, nu)
         n, d = self.x.shape
         k = len(population.weights)
-        nodes = nodes_of(nu)
         log_density, means = np.empty((n, k)), np.empty((n, k, d))
         matrices, tau, eta = np.empty((n, k, d, d)), np.empty((k, n, d)), np.empty((k, n, d))
         mu, s2 = np.empty((k, n, d)), np.empty((k, n, d))
-        size = max(1, _BLOCK // (d * max(d, len(nodes[0]))))
+        size = max(1, _BLOCK // (d * max(d, _NODES)))
         with np.errstate(divide="ignore"):  # a component without members
             log_weights = np.log(population.weights)
         for j in range(k):
@@ -156,7 +174,7 @@ class Tails:
                 there = self.there[rows]
                 S = np.maximum(self.S[rows], _LEAST * np.diag(V))
                 start = None if sites is None else (sites.tau[j, rows], sites.eta[j, rows])
-                cells = _Cells(there, S, m - self.x[rows], V, nodes, start)
+                cells = _Cells(there, S, m - self.x[rows], V, nu, start)
                 cells.propagate(sweeps, tol)
                 log_density[rows, j] = cells.log_density + log_weights[j]
                 means[rows, j], matrices[rows, j] = cells.b + self.x[rows], cells.B
@@ -173,7 +191,13 @@ class Tails:
         total, first = np.zeros((n, k)), np.zeros((n, k, d))
         second = np.zeros((n, k, d, d))
         origin = np.zeros((0, 0, 0))
-        for u, log_weight in zip(*nodes_of(nu), strict=True):
+        far = max(
+            farthest(np.maximum(self.S, _LEAST * own), np.where(self.there, m - self.x, 0.0), own)
+            for m, own in zip(
+                population.means, np.einsum("kjj->kj", population.matrices), strict=True
+            )
+        )
+        for u, log_weight in zip(*nodes_of(nu, far, d), strict=True):
             data = self.data.replaced(covariances=self.data.covariances.scaled(np.array([u**-0.5])))
             view = data.core_view(missing=True)
             found = _core.true_value_posteriors(core, view, False, n_threads=self.n_threads)
@@ -224,11 +248,12 @@ class _Cells:
         S: Array,
         m: Array,
         V: Array,
-        nodes: tuple[Array, Array],
+        nu: float,
         start: tuple[Array, Array] | None,
     ) -> None:
-        self.there, self.S, self.m, self.V, self.nodes = there, S, m, V, nodes
+        self.there, self.S, self.m, self.V = there, S, m, V
         self.own = np.diag(V)
+        self.nodes = nodes_of(nu, farthest(S, np.where(there, m, 0.0), self.own))
         if start is None:
             start = np.where(there, 1.0 / S, 0.0), np.zeros(S.shape)
         self.tau, self.eta = start

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from halosvm import _core
 
 from .fitting import Fitter, print_progress
-from .heavy_tails import Population, Sites, Tails, nodes_of, tilted
+from .heavy_tails import Population, Sites, Tails, farthest, nodes_of, tilted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -161,8 +161,10 @@ class StudentFitter(Fitter):
         mu, s2 = (each[component, row, column] for each in found.cavities)
         S, weight = self.tails.S[row, column], r[row, component]
 
+        far = farthest(S, mu, s2)
+
         def lost(log_nu: float) -> float:
-            return -float(weight @ tilted(S, mu, s2, nodes_of(np.exp(log_nu)))[0])
+            return -float(weight @ tilted(S, mu, s2, nodes_of(np.exp(log_nu), far))[0])
 
         return _near(lost, nu)
 

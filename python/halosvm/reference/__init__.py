@@ -14,7 +14,12 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     empirical_bayes    measurements -> population and posteriors of true values, log odds
 """
 
-from .empirical_bayes import class_log_odds, deconvolution_step, true_value_posterior
+from .empirical_bayes import (
+    class_log_odds,
+    deconvolution_step,
+    heavy_tailed_posterior,
+    true_value_posterior,
+)
 from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
@@ -114,6 +119,7 @@ __all__ = [
     "fit_platt",
     "fourier_bounds",
     "fourier_features",
+    "heavy_tailed_posterior",
     "hessian_vector",
     "hinge",
     "level2_kernel",
