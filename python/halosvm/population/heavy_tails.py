@@ -154,7 +154,7 @@ class Tails:
         sites: Sites | None = None,
         *,
         sweeps: int = 100,
-        tol: float = 1e-7,
+        tol: float = 1e-6,
     ) -> Expected:
         """Return posteriors and densities; `sweeps` and `tol` are of the propagation."""
         if not self.by_cell:
@@ -278,7 +278,7 @@ class _Cells:
             if np.where(free, change, 0.0).max(initial=0.0) < tol or sweep == sweeps - 1:
                 break
             # Values of a row are matched all at once, which may go too far.
-            damping = np.where(single[:, np.newaxis], 1.0, 0.8 if sweep < 10 else 0.5)
+            damping = np.where(single[:, np.newaxis], 1.0, 1.0 if sweep < 10 else 0.5)
             tau = np.where(free, 1.0 / var - precision, self.tau)
             eta = np.where(free, mean / var - self.mu * precision, self.eta)
             self._move(tau, eta, damping)
