@@ -42,6 +42,8 @@ class StudentFitter(Fitter):
 
     def with_tails(self, nu: float | None) -> StudentFitter:
         """Take errors for Student's t with nu degrees of freedom, None to estimate them."""
+        used = self.weights > 0  # others may hold any number
+        self.data, self.weights = self.data[used], self.weights[used]
         self.nu = nu
         self.tails = Tails(self.data, self.form, self.n_threads)
         return self

@@ -220,3 +220,21 @@ def test_options_that_do_not_go_together_are_refused(tables, capsys):
     status, _, err = run(capsys, *command, "--long", "a,b,c", "--format", "svmlight")
     assert status == 2
     assert "--long is of use only with csv" in err
+
+
+def test_errors_with_heavy_tails_are_a_parameter_of_the_population(tables, tmp_path, capsys):
+    model = tmp_path / "m.json"
+    settings = [
+        "--errors",
+        "measurement",
+        "--population",
+        "noise=student",
+        "--population",
+        "nu=4.0",
+    ]
+    train = ["train", tables[1], *LONG, "--label", "class", "--C", 1, *settings, "--output", model]
+    status, _, err = run(capsys, *train)
+    assert status == 0, err
+    status, out, err = run(capsys, "predict", model, tables[1], *LONG)
+    assert status == 0, err
+    assert len(out.splitlines()) == 61

@@ -276,6 +276,9 @@ def test_outputs_weights_and_files(tmp_path):
     loaded = load_model(tmp_path / "m.json")
     np.testing.assert_array_equal(loaded.transform(x[:9], X_std=s[:9]), means)
     assert loaded.nu_ == 4.0
+    far = np.concatenate([x, [[1e120, np.nan]]]), np.concatenate([s, [[1.0, 1.0]]])
+    eb.fit(far[0], X_std=far[1], sample_weight=np.append(np.ones(120), 0.0))
+    np.testing.assert_allclose(eb.means_, loaded.means_, atol=1e-6)
     one = EmpiricalBayes(noise="student", nu=4.0, tol=1e-7)
     twice = one.fit(np.repeat(x, 2, axis=0), X_std=np.repeat(s, 2, axis=0)).means_
     weighted = one.fit(x, X_std=s, sample_weight=np.full(120, 2.0)).means_
