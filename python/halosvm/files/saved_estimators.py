@@ -23,6 +23,7 @@ from halosvm.checks.parameters import require_choice
 from halosvm.files.parts import (
     Classes,
     CovarianceMatrices,
+    Degrees,
     Examples,
     Flag,
     Kernel,
@@ -306,11 +307,7 @@ _ENTRIES = (
             "means_": Numbers("components", "features"),
             "covariances_": CovarianceMatrices("components", "features"),
         },
-        {
-            "with_errors_": Flag(),
-            "error_scale_": Numbers("features", least=0.0),
-            "nu_": Number(positive=True),
-        },
+        {"with_errors_": Flag(), "error_scale_": Numbers("features", least=0.0), "nu_": Degrees()},
         measures=("error_scale_interval_", "log_likelihood_", "n_iter_", "converged_", "status_"),
         left_out=("n_components_",),
         check=lambda population: population._check_parameters(),  # noqa: SLF001

@@ -165,9 +165,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, HeavyTailed, ErrorTeste
     The fit takes steps of expectation maximisation first, then of L-BFGS, or again of expectation
     maximisation where that fails.
 
-    An error of "student" is normal with the variance S / u, u of a gamma distribution. Independent
-    errors have a u each: posteriors and log densities are those of expectation propagation, exact
-    where a row has one value. Of other covariances a row has one u, and all is exact.
+    An error of "student" is N(0, S / u), u of a gamma distribution: one for each value of independent
+    errors, by expectation propagation, else one for each row, which is exact.
 
     References
     ----------

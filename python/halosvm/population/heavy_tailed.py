@@ -64,6 +64,7 @@ class HeavyTailed(PopulationModel):
         return StudentFitter(settings, data, weights, form).with_tails(self.nu)
 
     def _remember_tails(self, result: Any) -> None:
+        self.__dict__.pop("nu_", None)
         if self.noise == "student":
             otherwise = np.inf if self.nu is None else self.nu
             self.nu_ = float(result.get("nu", otherwise))

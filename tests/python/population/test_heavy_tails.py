@@ -307,3 +307,13 @@ def test_sizes_of_errors_are_tested_for_normal_ones():
     x, s, _, _ = measured(20)
     with pytest.raises(ValueError, match="error_test is of normal errors, and noise is 'student'"):
         EmpiricalBayes(noise="student").error_test(x, X_std=s)
+
+
+def test_a_new_fit_forgets_the_tails_of_the_last(tmp_path):
+    x, s, _, _ = measured(60)
+    eb = EmpiricalBayes(noise="student", nu=3.0).fit(x, X_std=s)
+    again = eb.set_params(noise="gaussian", nu=None).fit(x, X_std=s)
+    normal = EmpiricalBayes().fit(x, X_std=s)
+    assert again.score(x, X_std=s) == normal.score(x, X_std=s)
+    save_model(EmpiricalBayes(noise="student", nu=np.inf).fit(x, X_std=s), tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").score(x, X_std=s) == normal.score(x, X_std=s)
