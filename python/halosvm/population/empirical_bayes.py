@@ -165,7 +165,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, HeavyTailed, ErrorTeste
     The fit takes steps of expectation maximisation first, then of L-BFGS, or again of expectation
     maximisation where that fails.
 
-    An error of "student" is N(0, S / u), u of a gamma distribution: one for each value of independent
+    An error of "student" is N(0, S / u), u of a gamma distribution: one for each of independent
     errors, by expectation propagation, else one for each row, which is exact.
 
     References

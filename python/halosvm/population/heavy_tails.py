@@ -33,7 +33,7 @@ _LONGEST = 0.5  # for the sum is as good as exp(-pi^2 / step), or better
 _ENDS = 1e-6, 1e-10  # what is left out of u on either side, where no value is far off
 _FAR = 16.0  # squared deviation over its variance from which on a value is
 _FALL = 15.0  # logarithm of what is left out below the u of the farthest value
-_LEAST = 1e-8  # variance of an error that is told smaller, over that of the feature
+LEAST = 1e-8  # variance of an error that is told smaller, over that of the feature
 _BLOCK = 1 << 18  # numbers of nodes of rows at a time
 _NODES = 32  # about as many there are
 _HALVINGS = 40
@@ -175,7 +175,7 @@ class Tails:
             for begin in range(0, n, size):
                 rows = slice(begin, begin + size)
                 there = self.there[rows]
-                S = np.maximum(self.S[rows], _LEAST * np.diag(V))
+                S = np.maximum(self.S[rows], LEAST * np.diag(V))
                 start = None if sites is None else (sites.tau[j, rows], sites.eta[j, rows])
                 cells = _Cells(there, S, m - self.x[rows], V, nu, start)
                 cells.propagate(sweeps, tol)
@@ -195,7 +195,7 @@ class Tails:
         second = np.zeros((n, k, d, d))
         origin = np.zeros((0, 0, 0))
         far = max(
-            farthest(np.maximum(self.S, _LEAST * own), np.where(self.there, m - self.x, 0.0), own)
+            farthest(np.maximum(self.S, LEAST * own), np.where(self.there, m - self.x, 0.0), own)
             for m, own in zip(
                 population.means, np.einsum("kjj->kj", population.matrices), strict=True
             )

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from halosvm import _core
 
 from .fitting import Fitter, print_progress
-from .heavy_tails import Population, Sites, Tails, farthest, nodes_of, tilted
+from .heavy_tails import LEAST, Population, Sites, Tails, farthest, nodes_of, tilted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -161,8 +161,8 @@ class StudentFitter(Fitter):
         step = max(1, len(row) // _CELLS)
         component, row, column = component[::step], row[::step], column[::step]
         mu, s2 = (each[component, row, column] for each in found.cavities)
-        S, weight = self.tails.S[row, column], r[row, component]
-
+        S = np.maximum(self.tails.S[row, column], LEAST * self.scale[column] ** 2)
+        weight = r[row, component]
         far = farthest(S, mu, s2)
 
         def lost(log_nu: float) -> float:
