@@ -20,6 +20,7 @@ import mnist_all
 import mnist_size
 import next_measurement
 import random_features
+import repeats
 import robust
 import sampling
 import tsvc
@@ -47,6 +48,7 @@ EXPERIMENTS = {
         robust,
         random_features,
         doctor,
+        repeats,
         when_errors_pay,
     )
 }

@@ -24,6 +24,7 @@ from halosvm.commands.values import (
     components,
     folds,
     gamma,
+    long_columns,
     names,
     of_feature,
     pair,
@@ -256,6 +257,15 @@ def _add_table(parser: argparse.ArgumentParser, missing: str = "error") -> None:
         default="std",
         help="what error columns hold whose names do not say it (default: %(default)s)",
     )
+    text = "a long table, with a row for each value of an object and a feature, and their columns"
+    group.add_argument(
+        "--long", type=long_columns, metavar="OBJECT,FEATURE,VALUE[,ERROR]", help=text
+    )
+    text = (
+        "several values of an object and a feature: refuse them, or make one of them, weighted by "
+    )
+    text += "their errors or, without errors, with an error of how they differ (default: refuse)"
+    group.add_argument("--repeats", choices=["refuse", "combine"], help=text)
     group.add_argument("--covariances", metavar="FILE", help="covariances of SVM-GSU's three files")
     text = "default: full where an entry stands beside the diagonal, else diagonal"
     group.add_argument("--covariances-are", choices=COVARIANCE_KINDS, help=text)

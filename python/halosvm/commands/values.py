@@ -96,6 +96,14 @@ def of_feature(text: str) -> tuple[str, float]:
     return feature, positive(number)
 
 
+def long_columns(text: str) -> list[str]:
+    """Read OBJECT,FEATURE,VALUE or OBJECT,FEATURE,VALUE,ERROR."""
+    parts = names(text)
+    if not all(parts) or len(parts) not in (3, 4):
+        raise argparse.ArgumentTypeError(f"{text!r} is not OBJECT,FEATURE,VALUE[,ERROR]")
+    return parts
+
+
 def approximation(text: str) -> tuple[str, int]:
     """Read a form of approximate features, and their number."""
     form, _, count = text.partition(":")

@@ -136,6 +136,21 @@ class Number(Part):
         return value
 
 
+class Degrees(Number):
+    """Degrees of freedom: a number above 0, null where it is infinite."""
+
+    def __init__(self) -> None:
+        super().__init__(positive=True)
+
+    def write(self, value: Any) -> Any:
+        """Return the value as JSON."""
+        return None if value == np.inf else super().write(value)
+
+    def read(self, node: Node, sizes: Sizes) -> Any:
+        """Return the value."""
+        return np.inf if node.value is None else super().read(node, sizes)
+
+
 class Flag(Part):
     """True or false."""
 

@@ -23,6 +23,7 @@ from halosvm.checks.parameters import require_choice
 from halosvm.files.parts import (
     Classes,
     CovarianceMatrices,
+    Degrees,
     Examples,
     Flag,
     Kernel,
@@ -309,6 +310,7 @@ _ENTRIES = (
         {
             "with_errors_": Flag(),
             "error_scale_": Numbers("features", least=0.0),
+            "nu_": Degrees(),
             "left_out_tails_": Numbers("left_out", least=0.0, most=1.0),
         },
         measures=("error_scale_interval_", "log_likelihood_", "n_iter_", "converged_", "status_"),

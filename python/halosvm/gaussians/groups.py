@@ -31,23 +31,20 @@ def read_names(names: Any, argument: str) -> NDArray[Any]:
 
 
 def read_groups(
-    groups: Any, samples: Any, n_observations: int
+    groups: Any, values: Any, n_rows: int, *, argument: str = "groups", other: str = "samples"
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the groups in ascending order, and which of them each observation belongs to."""
-    ids = read_names(groups, "groups")
-    if ids.shape != (n_observations,):
-        raise ValueError(f"groups has shape {ids.shape}, samples has {n_observations} rows")
-    frames.require_same_index("groups", groups, "samples", frames.index_of(samples))
+    """Return the groups in ascending order, and which of them each row of the values belongs to."""
+    ids = read_names(groups, argument)
+    if ids.shape != (n_rows,):
+        raise ValueError(f"{argument} has shape {ids.shape}, {other} has {n_rows} rows")
+    frames.require_same_index(argument, groups, other, frames.index_of(values))
     try:
-        names, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+        names, codes = np.unique(ids, return_inverse=True)
     except TypeError:
         types = ", ".join(sorted({type(name).__name__ for name in ids.tolist()}))
-        raise TypeError(f"groups has names that cannot be sorted, of the types {types}") from None
-    if (sizes < 2).any():
-        raise ValueError(
-            f"groups: {names.tolist()[np.argmax(sizes < 2)]!r} has one observation; a sample "
-            "covariance needs 2 or more"
-        )
+        raise TypeError(
+            f"{argument} has names that cannot be sorted, of the types {types}"
+        ) from None
     return names, codes
 
 

@@ -52,8 +52,14 @@ def split_by_group(samples: Any, groups: Any) -> tuple[NDArray[Any], list[Array]
     observations = reading.as_float_array(samples, "samples", *axes).astype(np.float64, copy=False)
     reading.require_in_range(observations, "samples")
     names, codes = read_groups(groups, samples, len(observations))
+    sizes = np.bincount(codes)
+    if (sizes < 2).any():
+        raise ValueError(
+            f"groups: {names.tolist()[np.argmax(sizes < 2)]!r} has one observation; a sample "
+            "covariance needs 2 or more, and halosvm.uncertainty.pooled_errors lends it the others'"
+        )
     rows = np.argsort(codes, kind="stable")
-    return names, np.split(observations[rows], np.cumsum(np.bincount(codes))[:-1])
+    return names, np.split(observations[rows], np.cumsum(sizes)[:-1])
 
 
 def check_options(kind: str, shrinkage: Shrinkage, of: str) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from halosvm import _core
 from halosvm.checks.estimator import read_example_weights
 from halosvm.checks.gaussians_out import GaussiansOut, has_errors
 from halosvm.checks.parameters import require_count, require_number, thread_count
@@ -24,8 +23,9 @@ from halosvm.gaussians.mixtures import GaussianMixtures
 
 from .error_scale import estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
-from .fitting import Fitter, warn_of_columns
+from .fitting import require_start, warn_of_columns
 from .fixed_parts import require_fixed
+from .heavy_tailed import HeavyTailed
 from .novelty import NoveltyTested
 from .population_model import PopulationModel
 from .populations import form_of, posterior_covariances
@@ -44,6 +44,7 @@ _OUTPUTS = ("auto", "gaussian", "mixture", "mean")
 class EmpiricalBayes(
     OneToOneFeatureMixin,  # type: ignore[misc]
     GaussiansOut,
+    HeavyTailed,
     ErrorTested,
     NoveltyTested,
     PopulationModel,
@@ -84,6 +85,11 @@ class EmpiricalBayes(
         they are told up to a factor: a number; "estimate" finds the one factor that makes the
         measurements most likely, "feature" one for each feature, and lists of numbers of features
         one for each list, 1 for the others. `error_test` tells whether it is needed.
+    noise : {"gaussian", "student"}, default="gaussian"
+        Distribution of the errors. "student": Student's t with heavy tails, its scale the told
+        standard deviation, for readings of which some are far off; see the notes.
+    nu : float, optional
+        Degrees of freedom of "student", infinite for "gaussian"; None finds them, 0.5 to 200.
     n_init : int, default=1
         Number of starts; the best of the fits is kept.
     init : {"kmeans", "random"} or tuple, default="kmeans"
@@ -133,6 +139,8 @@ class EmpiricalBayes(
     error_scale_interval_ : ndarray of shape (n_features, 2)
         Intervals of 95 % of the factors that were estimated, by the profile of the likelihood,
         open ones to 0 or infinity; NaN for the others.
+    nu_ : float
+        Degrees of freedom of the errors, of "student" alone.
     log_likelihood_ : ndarray of shape (n,)
         Log likelihood of all examples, times their weights, plus the log prior of `reg_covar`, at
         each point that the fit went to; it never decreases.
@@ -174,6 +182,9 @@ class EmpiricalBayes(
     The fit takes steps of expectation maximisation first, then of L-BFGS, or again of expectation
     maximisation where that fails.
 
+    An error of "student" is N(0, S / u), u of a gamma distribution: one for each of independent
+    errors, by expectation propagation, else one for each row, which is exact.
+
     References
     ----------
     J. Bovy, D. W. Hogg and S. T. Roweis, "Extreme deconvolution: Inferring complete distribution
@@ -203,6 +214,8 @@ class EmpiricalBayes(
         tied: bool = False,
         output: str = "auto",
         error_scale: float | str | Sequence[Sequence[int]] = 1.0,
+        noise: str = "gaussian",
+        nu: float | None = None,
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
         fixed: dict[str, Any] | None = None,
@@ -219,6 +232,8 @@ class EmpiricalBayes(
         self.tied = tied
         self.output = output
         self.error_scale = error_scale
+        self.noise = noise
+        self.nu = nu
         self.n_init = n_init
         self.init = init
         self.fixed = fixed
@@ -292,10 +307,10 @@ class EmpiricalBayes(
         )
         groups = groups_of(self.error_scale, data.shape[1])
         if groups is None:
-            self.error_scale_ = np.full(data.shape[1], float(self.error_scale))  # type: ignore[arg-type]
+            self.error_scale_ = np.full(data.shape[1], float(self.error_scale))
             data = self._in_right_size(data)
         form = form_of(self.covariance, self.n_factors, data.shape[1])
-        fitter = Fitter(self, data, weights, form)
+        fitter = self._fitter(data, weights, form)
         if self.n_components == "bic":
             result, self.n_components_ = fitter.fit_by_criterion()
         else:
@@ -310,6 +325,7 @@ class EmpiricalBayes(
             found = estimate(fitter, result, groups)
             self.error_scale_, self.error_scale_interval_ = found.scales, found.intervals
             data, result = found.data, found.result
+        self._remember_tails(result)
         warn_of_columns(data, weights)
         population = result["population"]
         self.weights_ = population.weights
@@ -361,13 +377,7 @@ class EmpiricalBayes(
             # Older files and pickles do not tell.
             of_fit = getattr(self, "with_errors_", True)
             alone = not (of_fit or has_errors(X, X_std, X_cov) or np.isnan(data.mean).any())
-        found = _core.true_value_posteriors(
-            self._population(),
-            data.core_view(missing=True),
-            joined,
-            covariances=not alone,
-            n_threads=thread_count(self.n_threads),
-        )
+        found = self._posteriors(data, joined=joined, covariances=not alone)
         means = found["means"]
         if alone:
             return means
@@ -394,6 +404,7 @@ class EmpiricalBayes(
             raise TypeError(f"tied must be True or False, got {self.tied!r}")
         require_fixed(self.fixed, tied=bool(self.tied))
         require_error_scale(self.error_scale)
+        self._check_noise()
         if self.n_factors is not None:
             require_count(self.n_factors, "n_factors")
             if self.covariance != "factors":
@@ -403,15 +414,7 @@ class EmpiricalBayes(
         require_number(self.tol, "tol", or_zero=True)
         require_number(self.reg_covar, "reg_covar", or_zero=True)
         thread_count(self.n_threads)
-        if isinstance(self.init, str):
-            self._check_choice("init", ("kmeans", "random"))
-        elif not isinstance(self.init, tuple) or len(self.init) != 3:
-            raise TypeError(
-                "init must be 'kmeans', 'random', or a tuple of weights, means and covariances, "
-                f"got {self.init!r}"
-            )
-        elif self.n_components == "bic":
-            raise ValueError("init holds the components of a start, but n_components is 'bic'")
+        require_start(self.init, self.n_components)
 
     def _check_choice(self, name: str, allowed: tuple[str, ...]) -> None:
         value = getattr(self, name)

@@ -113,6 +113,11 @@ class ErrorTested:
         (True, True)
         """
         settings = cast("Any", clone(cast("Any", self)))
+        if settings.noise != "gaussian":
+            raise ValueError(
+                f"error_test is of normal errors, and noise is {settings.noise!r}, whose nu_ tells "
+                "how heavy tails are"
+            )
         settings._check_parameters()  # noqa: SLF001
         data = settings._read(X, X_std, X_cov, reset=True)  # noqa: SLF001
         weights = read_example_weights(X, sample_weight, len(data))

@@ -67,9 +67,7 @@ class Fitter:
         most = min(_MOST_COMPONENTS, int((self.weights > 0).sum()))
         for k in range(1, most + 1):
             result = self.fit_best(k)
-            densities = _core.measurement_log_density(
-                result["population"], self.data.core_view(missing=True), self.n_threads
-            )
+            densities = self.log_density(result)
             tied = self.settings.tied
             n_parameters = self.form.n_parameters(k, self.data.shape[1], tied=tied)
             criterion = float(n_parameters * np.log(n) - 2.0 * self.weights @ densities)
@@ -78,6 +76,12 @@ class Fitter:
             elif k >= chosen + 2:
                 break
         return best, chosen
+
+    def log_density(self, result: Any) -> Array:
+        """Return the log density of each row under a fit."""
+        return _core.measurement_log_density(
+            result["population"], self.data.core_view(missing=True), self.n_threads
+        )
 
     def fit_best(self, n_components: int) -> Any:
         """Return the fit of the highest likelihood of all starts."""
@@ -154,6 +158,20 @@ class Fitter:
             n_threads=self.n_threads,
             report=print_progress if settings.verbose and tol is None else None,
         )
+
+
+def require_start(init: Any, n_components: int | str) -> None:
+    """Raise unless `init` is a word or the components of a start."""
+    if isinstance(init, str):
+        if init not in ("kmeans", "random"):
+            raise ValueError(f"init must be one of kmeans, random; got {init!r}")
+    elif not isinstance(init, tuple) or len(init) != 3:
+        raise TypeError(
+            "init must be 'kmeans', 'random', or a tuple of weights, means and covariances, "
+            f"got {init!r}"
+        )
+    elif n_components == "bic":
+        raise ValueError("init holds the components of a start, but n_components is 'bic'")
 
 
 def as_repetitions(weights: Array) -> Array:

@@ -75,10 +75,27 @@ class PopulationModel(GaussianEstimator):
             If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
-        data = self._read(X, X_std, X_cov, reset=False)
+        return self._log_density(self._read(X, X_std, X_cov, reset=False))
+
+    def _log_density(self, data: Gaussians) -> Array:
         return _core.measurement_log_density(
             self._population(), data.core_view(missing=True), thread_count(self.n_threads)
         )
+
+    def _posteriors(self, data: Gaussians, *, joined: bool, covariances: bool) -> dict[str, Any]:
+        """Return posteriors of true values as the core tells them."""
+        return _core.true_value_posteriors(
+            self._population(),
+            data.core_view(missing=True),
+            joined,
+            covariances=covariances,
+            n_threads=thread_count(self.n_threads),
+        )
+
+    def _require_normal_errors(self, what: str) -> None:
+        """Raise ValueError unless errors are normal, for what knows no others."""
+        if getattr(self, "nu_", np.inf) < np.inf:
+            raise ValueError(f"{what} knows normal errors only, and noise is 'student'")
 
     def score(
         self,
@@ -140,13 +157,7 @@ class PopulationModel(GaussianEstimator):
         """
         check_is_fitted(self)
         data = self._read(X, X_std, X_cov, reset=False)
-        found = _core.true_value_posteriors(
-            self._population(),
-            data.core_view(missing=True),
-            False,
-            covariances=False,
-            n_threads=thread_count(self.n_threads),
-        )
+        found = self._posteriors(data, joined=False, covariances=False)
         shares: Array = found["responsibilities"].reshape(len(data), -1)
         return shares
 

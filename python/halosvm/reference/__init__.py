@@ -17,6 +17,7 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
 from .empirical_bayes import (
     class_log_odds,
     deconvolution_step,
+    heavy_tailed_posterior,
     tail_probability,
     true_value_posterior,
     wrong_after_reading,
@@ -121,6 +122,7 @@ __all__ = [
     "fit_platt",
     "fourier_bounds",
     "fourier_features",
+    "heavy_tailed_posterior",
     "hessian_vector",
     "hinge",
     "level2_kernel",

@@ -13,6 +13,7 @@ Bovy, Hogg, Roweis, "Extreme deconvolution", Annals of Applied Statistics 5 (201
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,3 +143,30 @@ def tail_probability(
         own = true_value_posterior(x_i[np.newaxis], S_i[np.newaxis], a, m, V)[0]
         shares.append(np.mean(less < own))
     return np.array(shares)
+
+
+def heavy_tailed_posterior(
+    x: Array, S: Array, a: Array, m: Array, V: Array, nu: float, n_nodes: int = 60
+) -> tuple[Array, Array, Array]:
+    """Return log p(x_i) and the mean and covariance of v_i, for errors of Student's t (spec O.5).
+
+    `S`, (n, d), are squares of scales: an error is N(0, S / u), u of a gamma distribution of shape
+    and rate nu / 2. The integral over all u of a row is a sum over a grid, of n_nodes^d points.
+    """
+    d, shape = x.shape[1], 0.5 * nu
+    log_u = np.linspace(-35.0 / max(shape, 1.0), 2.0 + 2.5 / np.sqrt(shape), n_nodes)
+    log_weight = shape * (log_u - np.exp(log_u))
+    log_weight -= np.logaddexp.reduce(log_weight)
+    log_p, means, seconds = [], [], []
+    for point in itertools.product(range(n_nodes), repeat=d):
+        scaled = (S / np.exp(log_u[list(point)]))[:, :, np.newaxis] * np.eye(d)
+        log_density, r, b, B = true_value_posterior(x, scaled, a, m, V)
+        log_p.append(log_density + log_weight[list(point)].sum())
+        means.append(np.einsum("nk,nkd->nd", r, b))
+        outer = np.einsum("nki,nkj->nkij", b, b)
+        seconds.append(np.einsum("nk,nkij->nij", r, B + outer))
+    total = np.logaddexp.reduce(log_p, axis=0)
+    parts = np.exp(np.array(log_p) - total)
+    mean = np.einsum("gn,gnd->nd", parts, means)
+    second = np.einsum("gn,gnij->nij", parts, seconds)
+    return total, mean, second - np.einsum("ni,nj->nij", mean, mean)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from halosvm.checks.error_names import PATTERNS
 from halosvm.commands.choices import CommandError
 from halosvm.files.table_models import NOTHING, Trained
 from halosvm.files.tables.dialects import Dialect
+from halosvm.files.tables.long import Long
 from halosvm.files.tables.reading import Reading
 from halosvm.files.tables.roles import ErrorRules
 from halosvm.files.tables.room import Room
@@ -38,6 +40,9 @@ def read(
 
     Columns that no option names have the roles that they had for a model.
     """
+    keep = getattr(arguments, "keep", ())
+    if arguments.long is not None and hasattr(arguments, "keep"):  # what is written is by objects
+        keep = list(dict.fromkeys((arguments.long[0], *keep)))
     column = arguments.label if getattr(arguments, "label", None) is not None else OWN
     table = read_table(
         arguments.table,
@@ -50,7 +55,7 @@ def read(
         weight=arguments.weight if weighted else None,
         own_weight=trained.weight if weighted else None,
         drop=getattr(arguments, "drop", ()),
-        keep=getattr(arguments, "keep", ()),
+        keep=keep,
         group=getattr(arguments, "group", None),
         reading=reading_of(arguments, trained),
     )
@@ -81,7 +86,17 @@ def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Rea
         covariances=arguments.covariances,
         covariance_kind=arguments.covariances_are,
         room=Room(arguments.memory),
+        long=_long(arguments),
     )
+
+
+def _long(arguments: argparse.Namespace) -> Long | None:
+    if arguments.long is None and arguments.repeats is not None:
+        raise CommandError("--repeats is of use only with --long")
+    if arguments.long is None:
+        return None
+    long = Long(*arguments.long)
+    return replace(long, combined=arguments.repeats == "combine")
 
 
 def refuse_one_file_for_both(arguments: argparse.Namespace) -> None:

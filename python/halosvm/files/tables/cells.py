@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from halosvm.checks.error_names import ErrorColumn
+    from halosvm.files.tables.long import LongColumns
     from halosvm.files.tables.reading import Reading
     from halosvm.files.tables.roles import Roles
     from halosvm.files.tables.text import TextColumns
     from halosvm.files.tables.typed import TypedColumns
 
-    Columns = TextColumns | TypedColumns
+    Columns: TypeAlias = TextColumns | TypedColumns | LongColumns
     Array = npt.NDArray[np.float64]
 
 
@@ -37,7 +38,7 @@ def numbers_of(
 ) -> tuple[Array, Array, list[str]]:
     """Return values and standard deviations side by side, both NaN where the value is missing."""
     names = [*numbers, *(name for error in roles.errors.values() for name in error.names)]
-    block = _finite(columns, names, reading)
+    block = finite(columns, names, reading)
     if reading.missing == "error":
         _refuse_missing(columns, block, names, roles)
     values = block[:, : len(numbers)].copy()
@@ -92,14 +93,14 @@ def _sentinels_told(block: Array, names: Sequence[str]) -> Iterator[str]:
 
 def weights_of(columns: Columns, name: str, reading: Reading) -> Array:
     """Return how much each row counts, NaN where that is missing."""
-    weights = _finite(columns, [name], reading)[:, 0]
+    weights = finite(columns, [name], reading)[:, 0]
     _refuse_negative(columns, name, weights, "a weight")
     if not np.nansum(weights):
         raise TableError(f"{columns.path}, column {name!r}: no weight is above 0")
     return weights
 
 
-def _finite(columns: Columns, names: Sequence[str], reading: Reading) -> Array:
+def finite(columns: Columns, names: Sequence[str], reading: Reading) -> Array:
     """Return columns of numbers, NaN where one is missing, after a check that none is infinite."""
     block = columns.numbers(names)
     for sentinel in reading.sentinels:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
+    from halosvm.files.tables.long import Long
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -40,6 +42,8 @@ class Reading:
     covariance_kind : {"full", "diagonal", "isotropic"} or None
     room : Room
         The memory that the table may take.
+    long : Long or None
+        The columns of a long table, which has a row for each value.
     """
 
     format: str | None = None
@@ -52,6 +56,7 @@ class Reading:
     covariances: str | os.PathLike[str] | None = None
     covariance_kind: str | None = None
     room: Room = field(default_factory=Room)
+    long: Long | None = None
 
 
 PLAIN = Reading()
@@ -74,6 +79,7 @@ def refuse_options_of_others(
         WITH_COLUMNS: {
             **of_columns,
             "missing": reading.missing != "error",
+            "long": reading.long is not None,
             "sentinel": reading.sentinels,
             "errors-in": rules.patterns != PLAIN.errors.patterns,
             "error": rules.pairs,

@@ -26,6 +26,7 @@ from halosvm.files.tables.cells import (
 )
 from halosvm.files.tables.documents import TextFile, read_documents
 from halosvm.files.tables.labels import is_missing_label, with_equal_numbers_spelt_alike
+from halosvm.files.tables.long import by_objects
 from halosvm.files.tables.numerical import Matrices, read_npz, read_svmlight
 from halosvm.files.tables.opening import (
     format_by_content,
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from halosvm.files.tables.cells import Columns
     from halosvm.gaussians.covariances import Covariances
 
-    Columns = TextColumns | TypedColumns
     Array = npt.NDArray[np.float64]
 
 OWN = "\0own"  # labels or values that a format has a place for, and no column
@@ -218,19 +219,21 @@ def read_table(
             name, _matrices(form, name, data, model_features, reading), label, target
         )
     else:
+        base: TextColumns | TypedColumns
         if form == "csv":
             refuse_other_formats(name, data)
-        columns: Columns = (
-            TextColumns(name, data, reading.dialect)
-            if form == "csv"
-            else TypedColumns(name, data, form, reading.room)
-        )
-        own = None if own_label is None else column_of(own_label, target_unit, columns.names)
+            base = TextColumns(name, data, reading.dialect)
+        else:
+            base = TypedColumns(name, data, form, reading.room)
+            base.with_units = reading.units
+        own = None if own_label is None else column_of(own_label, target_unit, base.names)
         if own is not None:
             label, target = (own if name == OWN else name for name in (label, target))
-        columns.target = target
-        if isinstance(columns, TypedColumns):
-            columns.with_units = reading.units
+        base.target = target
+        columns: Columns = base
+        if reading.long is not None:
+            asked = (label, target, weight, own_weight, *kept)
+            columns, reading = by_objects(base, reading, asked, model_features)
         if weight is None and own_weight in columns.names:
             weight = own_weight
         table = _from_columns(
