@@ -67,7 +67,7 @@ class Fitter:
         for k in range(1, most + 1):
             result = self.fit_best(k)
             densities = _core.measurement_log_density(
-                result["population"], self.data.core_view(missing=True), self.n_threads
+                result["population"], self.view(), self.n_threads, self.data.limits
             )
             n_parameters = self.form.n_parameters(k, self.data.shape[1])
             criterion = float(n_parameters * np.log(n) - 2.0 * self.weights @ densities)
@@ -107,10 +107,11 @@ class Fitter:
         diagonal = DIAGONAL.population(np.ones(1), self.mean[np.newaxis], whole)
         points = _core.true_value_posteriors(
             diagonal,
-            self.data.core_view(missing=True),
+            self.view(),
             True,
             covariances=False,
             n_threads=self.n_threads,
+            limits=self.data.limits,
         )["means"]
         mean = np.average(points, axis=0, weights=self.weights)
         apart = points - mean
@@ -123,10 +124,11 @@ class Fitter:
         one = self.fit_from(self._single_start(), tol=1e-3)["population"]
         points = _core.true_value_posteriors(
             one,
-            self.data.core_view(missing=True),
+            self.view(),
             True,
             covariances=False,
             n_threads=self.n_threads,
+            limits=self.data.limits,
         )["means"]
         used = self.weights > 0
         return points[used], self.weights[used], self.form.covariances(one)[0]
@@ -135,7 +137,7 @@ class Fitter:
         """Return the fit of the core that begins with a population."""
         settings = self.settings
         return _core.fit_population(
-            self.data.core_view(missing=True),
+            self.view(),
             start,
             sample_weight=self.weights,
             max_iterations=int(settings.max_iter),
@@ -145,7 +147,12 @@ class Fitter:
             scale=self.scale,
             n_threads=self.n_threads,
             report=print_progress if settings.verbose and tol is None else None,
+            limits=self.data.limits,
         )
+
+    def view(self) -> _core.Gaussians:
+        """Return the core's view of the data, of which values may be missing or limited."""
+        return self.data.core_view(missing=True, limits=True)
 
 
 def as_repetitions(weights: Array) -> Array:
