@@ -81,7 +81,7 @@ void LimitSites::update(Index i, double site_precision, double site_pull) {
     for (Index l = 0; l < tau_.size(); ++l) {
       if (l != i && l != j) C_(j, l) -= C_(i, j) * C_(i, l) * dtau;
     }
-    C_(j, j) = std::max(C_(j, j) - lost, singular_pivot);
+    C_(j, j) = std::max(C_(j, j) - lost, singular_pivot * C_(j, j));
   }
   for (Index j = 0; j < tau_.size(); ++j) {
     if (j != i) C_(i, j) = C_(j, i) = C_(i, j) * grown;

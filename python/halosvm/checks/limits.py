@@ -39,6 +39,16 @@ class Limits(NamedTuple):
         some = Limits(*(np.ascontiguousarray(each[key]) for each in self))
         return some if some.there.any() else None
 
+    def times(self, factor: float) -> Limits:
+        """Return them in another unit."""
+        return Limits(self.lower * factor, self.upper * factor)
+
+    def middles(self) -> Array:
+        """Return the middle between two limits, the limit where there is one, NaN without any."""
+        lower = np.where(np.isnan(self.lower), self.upper, self.lower)
+        upper = np.where(np.isnan(self.upper), self.lower, self.upper)
+        return lower + 0.5 * (upper - lower)
+
     def first(self) -> str:
         """Say where the first limit is, and which."""
         index = np.unravel_index(int(np.argmax(self.there)), self.lower.shape)

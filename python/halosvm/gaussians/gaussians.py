@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 
 _TAKES_LIMITS = (
-    ", which EmpiricalBayes alone takes: put it before, as make_pipeline(EmpiricalBayes(), ...), "
-    "or give a value and its error in place of the limit"
+    ", which EmpiricalBayes and ClassPopulations alone take: put the former before, as "
+    "make_pipeline(EmpiricalBayes(output='mean'), ...), or give a value and its error in place of "
+    "the limit"
 )
 
 
@@ -477,6 +478,7 @@ def as_gaussians(
     labels: frames.Labels | None = None,
     sparse: bool = False,
     missing: bool = False,
+    limits: bool = False,
 ) -> Gaussians:
     """Read the examples that an estimator was given; errors speak of X, X_std and X_cov.
 
@@ -495,6 +497,8 @@ def as_gaussians(
         are refused, and covariances stored as if they were of all features.
     missing : bool
         Whether the caller takes missing values. If not, they are refused.
+    limits : bool
+        Likewise for limits, where it takes missing values.
 
     Returns
     -------
@@ -514,6 +518,8 @@ def as_gaussians(
                 raise ValueError(f"{name} is given, but X is Gaussians, which have their limits")
         if not missing:
             X.require_complete("X")
+        elif not limits:
+            X.require_no_limits("X")
         return X if sparse else dense_alone(X)
     if not sparse and hasattr(X, "toarray"):
         raise TypeError("X is sparse; pass X.toarray()")

@@ -171,15 +171,27 @@ def as_repetitions(weights: Array) -> Array:
 
 def warn_of_columns(data: Gaussians, weights: Array) -> None:
     """Warn of features whose measurements do not tell what their true values are like."""
-    counts = np.sum(~np.isnan(data.mean) & (weights > 0)[:, np.newaxis], axis=0)
+    counted = (weights > 0)[:, np.newaxis]
+    counts = np.sum(~np.isnan(data.mean) & counted, axis=0)
+    limited: NDArray[np.bool_] = np.zeros(len(counts), dtype=bool)
+    if data.limits is not None:
+        given = [~np.isnan(each) & counted for each in data.limits]
+        below, above = (np.asarray(each.any(axis=0)) for each in given)
+        limited = below | above
+        _warn(
+            data,
+            (counts == 0) & (below != above),
+            "limits on one side and no value: they do not tell where the true values lie, which "
+            "the fit moves away from them without end",
+        )
     _warn(
         data,
-        counts == 0,
+        (counts == 0) & ~limited,
         "no value: nothing is known of the true values, which are taken for N(0, 1); leave it out",
     )
     _warn(
         data,
-        counts == 1,
+        (counts == 1) & ~limited,
         "one value: it does not tell how much true values differ, which is taken for almost 0",
     )
     rows = np.flatnonzero(weights > 0)

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+def values_or_limits(X: Gaussians) -> Array:
+    """Return the values, limits where these alone are known: a start, no estimate."""
+    values: Array = X.mean.astype(np.float64)
+    return values if X.limits is None else np.where(X.limits.there, X.limits.middles(), values)
+
+
 def robust_scale(X: Gaussians, weights: Array) -> tuple[Array, Array]:
     """Return a mean and a variance above 0 of the true values of each feature, (n_features,) each.
 
@@ -30,12 +36,12 @@ def robust_scale(X: Gaussians, weights: Array) -> tuple[Array, Array]:
     mean, variance = np.zeros(d), np.ones(d)
     used = np.flatnonzero(weights > 0)
     used = used[:: max(1, len(used) // _ROWS)]
-    values = X.mean[used].astype(np.float64)
+    values = values_or_limits(X[used])
     errors = X.covariances[used].variances()
     for j in range(d):
         there = ~np.isnan(values[:, j])
         if not there.any() and n > _ROWS:
-            column = X.mean[:, j]
+            column = values_or_limits(X[:, [j]])[:, 0]
             rows = np.flatnonzero(~np.isnan(column) & (weights > 0))[:_ROWS]
             if rows.size:
                 error = X.covariances[rows].variances()[:, j]

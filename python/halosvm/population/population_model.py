@@ -189,7 +189,7 @@ class PopulationModel(GaussianEstimator):
 
     def _read_measurements(self, X: Any, parts: dict[str, Any], *, reset: bool) -> Gaussians:
         if isinstance(X, Gaussians):
-            data = as_gaussians(X, **parts, missing=True)
+            data = as_gaussians(X, **parts, missing=True, limits=True)
         else:
             labels = frames.labels_of(X, "X")
             bare, unit = units.split(X)

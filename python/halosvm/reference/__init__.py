@@ -12,11 +12,13 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     features           Gaussians or bounded inputs -> features of a kernel, or how far these move
     perturbations      bounded inputs -> the strongest ones that gradient ascent finds
     empirical_bayes    measurements -> population and posteriors of true values, log odds
+    limits             a measurement with one limit, and a population -> its posterior
 """
 
 from .empirical_bayes import class_log_odds, deconvolution_step, true_value_posterior
 from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
+from .limits import limited_posterior
 from .linear import (
     bilinear,
     covariance_product,
@@ -117,6 +119,7 @@ __all__ = [
     "hessian_vector",
     "hinge",
     "level2_kernel",
+    "limited_posterior",
     "mixture_kernel",
     "norm_spread",
     "normal_tail",
