@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 
 def values_or_limits(X: Gaussians) -> Array:
-    """Return the values, limits where these alone are known: a start, no estimate."""
+    """Return the values; of columns without any, the limits: a start, no estimate.
+
+    Beside values, limits may be far away, as those that say nothing.
+    """
     values: Array = X.mean.astype(np.float64)
-    return values if X.limits is None else np.where(X.limits.there, X.limits.middles(), values)
+    if X.limits is None:
+        return values
+    bare = np.isnan(values).all(axis=0)
+    return np.where(bare & X.limits.there, X.limits.middles(), values)
 
 
 def robust_scale(X: Gaussians, weights: Array) -> tuple[Array, Array]:
