@@ -13,6 +13,7 @@ import doctor
 import eeg
 import kepler
 import kernels
+import limits
 import losses
 import measurements
 import mnist
@@ -41,6 +42,7 @@ EXPERIMENTS = {
         measurements,
         choice,
         losses,
+        limits,
         tsvc,
         robust,
         random_features,
