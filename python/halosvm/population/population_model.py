@@ -43,6 +43,8 @@ class PopulationModel(GaussianEstimator):
 
     __metadata_request__score: ClassVar = MEASUREMENT_PARTS
 
+    _takes_limits = True
+
     covariance: str
     n_factors: int | None
     random_state: int | np.random.RandomState | None

@@ -221,6 +221,7 @@ def doctor(
     rng = check_random_state(random_state)
     reader = EmpiricalBayes()
     data = reader._read(X, X_std, X_cov, reset=True)  # noqa: SLF001
+    data.require_no_limits("X", ", which the doctor does not examine: leave out such rows")
     if data.covariances.certain and not np.isnan(data.mean).any():
         raise ValueError("X has neither errors nor missing values; give X_std or X_cov")
     weights = read_example_weights(X, sample_weight, len(data))
