@@ -13,6 +13,8 @@ namespace {
 constexpr int most_sweeps = 200;
 /// Of the moments, in units of themselves; the mass changes with the square of it.
 constexpr double at_rest = 1e-11;
+/// Smaller changes that no longer shrink are rounding.
+constexpr double rounding = 1e-7;
 /// Variances of sites, in units of the variance before the limits, that stand for infinity.
 constexpr double says_nothing = 1e30;
 
@@ -35,12 +37,12 @@ void LimitSites::fit(const ConstMatrixRef& covariance, const Vector& lower, cons
   kept_.setOnes(c);
   cavity_.setZero(c);
   double step = 1.0;
-  double before = std::numeric_limits<double>::infinity();
+  double before = infinity;
   converged = false;
   for (sweeps = 1; sweeps <= most_sweeps; ++sweeps) {
     change_ = 0.0;
     sweep(step);
-    converged = c == 1 || change_ < at_rest;
+    converged = c == 1 || change_ < at_rest || (change_ < rounding && change_ >= before);
     if (converged) break;
     // The sites are concave, so that sweeps seldom fail to converge; where they overshoot, shorter steps do not.
     if (sweeps > 5 && change_ > 0.7 * before) step = std::max(0.7 * step, 0.1);
