@@ -134,42 +134,46 @@ namespace {
 class Engine {
  public:
   Engine(const Population& population, const Measurements::Prepared& data, const Request& request)
-      : data_(data), request_(request), k_(population.n_components()), d_(population.n_features()) {
-    rows_.reserve(static_cast<std::size_t>(k_));
-    for (Index k = 0; k < k_; ++k) rows_.emplace_back(population, data);
-  }
+      : data_(data),
+        request_(request),
+        k_(population.n_components()),
+        d_(population.n_features()),
+        row_(population, data),
+        pulls_(static_cast<std::size_t>(k_)),
+        precisions_(static_cast<std::size_t>(k_)) {}
 
   void run(Index begin, Index end, Expectation& out, Checkpoint& checkpoint) {
     if (request_.statistics) out.sums.reset(k_, d_, 0, true);
     joint_.resize(1, k_);
     for (Index at = begin; at < end; ++at) {
       checkpoint();
+      row_.read(at);
       for (Index k = 0; k < k_; ++k) {
-        LimitedRow& row = rows_[static_cast<std::size_t>(k)];
-        row.read(at);
-        if (!row.condition(k, request_.statistics)) {
+        if (!row_.condition(k, request_.statistics)) {
           out.failure.merge({data_.rows[static_cast<std::size_t>(at)], k});
           return;
         }
-        joint_(0, k) = row.log_density;
+        joint_(0, k) = row_.log_density;
+        pulls_[static_cast<std::size_t>(k)].swap(row_.pull);
+        precisions_[static_cast<std::size_t>(k)].swap(row_.precision);
       }
       if (!weigh(data_, request_, {at, 1}, joint_, out)) return;
-      for (Index k = 0; request_.statistics && k < k_; ++k) {
-        add(k, joint_(0, k), rows_[static_cast<std::size_t>(k)], out.sums);
-      }
+      for (Index k = 0; request_.statistics && k < k_; ++k) add(k, joint_(0, k), out.sums);
     }
   }
 
  private:
-  void add(Index k, double r, const LimitedRow& row, Statistics& sums) const {
+  void add(Index k, double r, Statistics& sums) const {
     sums.mass(k) += r;
     if (r == 0.0) return;
-    for (Index i = 0; i < row.n_present(); ++i) {
-      const Index a = row.present(i);
-      sums.pull(k, a) += r * row.pull(i);
-      sums.precision(k, a) += r * row.precision(i, i);
-      for (Index j = 0; j < row.n_present(); ++j) {
-        sums.curvature(k * d_ + a, row.present(j)) += r * (row.pull(i) * row.pull(j) - row.precision(i, j));
+    const Vector& pull = pulls_[static_cast<std::size_t>(k)];
+    const Matrix& precision = precisions_[static_cast<std::size_t>(k)];
+    for (Index i = 0; i < pull.size(); ++i) {
+      const Index a = row_.present(i);
+      sums.pull(k, a) += r * pull(i);
+      sums.precision(k, a) += r * precision(i, i);
+      for (Index j = 0; j < pull.size(); ++j) {
+        sums.curvature(k * d_ + a, row_.present(j)) += r * (pull(i) * pull(j) - precision(i, j));
       }
     }
   }
@@ -178,7 +182,10 @@ class Engine {
   const Request& request_;
   Index k_;
   Index d_;
-  std::vector<LimitedRow> rows_;  ///< one for each component
+  // Memory of the thread that owns this copy.
+  LimitedRow row_;
+  std::vector<Vector> pulls_;
+  std::vector<Matrix> precisions_;
   Matrix joint_;
 };
 
@@ -186,12 +193,13 @@ class Engine {
 
 void expect_limited(const Population& population, const Measurements::Prepared& data, const Request& request,
                     std::vector<Expectation>& parts, const Execution& execution) {
+  const Engine engine(population, data, request);
   const Chunks chunks(data.n_limited(), 32);
   parts.resize(static_cast<std::size_t>(chunks.count()));
   std::vector<std::unique_ptr<Engine>> own(static_cast<std::size_t>(thread_count(chunks.count(), execution)));
   run_tasks(chunks.count(), execution, [&](Index chunk, int slot, Checkpoint& checkpoint) {
     auto& mine = own[static_cast<std::size_t>(slot)];
-    if (!mine) mine = std::make_unique<Engine>(population, data, request);
+    if (!mine) mine = std::make_unique<Engine>(engine);
     mine->run(data.size() + chunks.begin(chunk), data.size() + chunks.end(chunk),
               parts[static_cast<std::size_t>(chunk)], checkpoint);
   });

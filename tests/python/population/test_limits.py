@@ -168,10 +168,11 @@ def test_machines_that_know_nothing_of_limits_say_so():
     ):
         with pytest.raises(ValueError, match=told):
             machine.fit(X, y)
-    with pytest.raises(ValueError, match=r"is a limit, < "):
-        doctor(X)
-    complete = Gaussians(np.where(np.isnan(x), 0.0, x), std=std)
-    machine = UncertainSVC().fit(complete, y)
+    whole = np.where(np.isnan(x), 0.0, x)
+    for given in ((X, None), (Gaussians(whole, std=std), X)):
+        with pytest.raises(ValueError, match=r"is a limit, < .*the doctor does not examine"):
+            doctor(given[0], X_test=given[1])
+    machine = UncertainSVC().fit(Gaussians(whole, std=std), y)
     with pytest.raises(ValueError, match=told):
         machine.predict(X)
     for error_scale in ("estimate", "feature"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm.checks import units
-from halosvm.checks.error_names import INVERSE_VARIANCE, STD
+from halosvm.checks.error_names import INVERSE_VARIANCE, STD, unequal_sides_told
 from halosvm.files.tables.labels import is_missing_label
 from halosvm.files.tables.limits import take_flags
 from halosvm.files.tables.trouble import TableError, counted
@@ -51,19 +51,20 @@ def numbers_of(
     std = np.zeros_like(values)
     where = {name: j for j, name in enumerate(numbers)}
     begin, without = len(numbers), 0
-    notes: list[str] = []
+    sides: dict[str, Array] = {}
     for feature, error in roles.errors.items():
         end, j = begin + len(error.names), where[feature]
         factor = _error_factor(columns, feature, error)
         std[:, j] = _standard_deviations(columns, error, block[:, begin:end]) * factor
-        notes += _unequal_told(feature, error, block[:, begin:end])
+        if len(error.names) > 1:
+            sides[feature] = block[:, begin:end]
         begin = end
         missing = np.isnan(std[:, j]) & ~np.isnan(values[:, j])
         without += int(np.sum(missing))
         values[missing, j] = np.nan
         std[np.isnan(values[:, j]) & ~limited[:, j], j] = np.nan
         _refuse_limits_without_errors(columns, feature, error, limited[:, j] & np.isnan(std[:, j]))
-    notes += _sentinels_told(block, names)
+    notes = [*_sentinels_told(block, names), *filter(None, [unequal_sides_told(sides)])]
     if without and reading.missing == "impute":
         notes.append(f"{counted(without, 'value')} without an error taken as missing")
     return values, std, notes
@@ -179,24 +180,6 @@ def _standard_deviations(columns: Columns, error: ErrorColumn, given: Array) -> 
         # nothing is known of a value whose error is infinite
         column = np.divide(1.0, column, out=np.full(len(column), np.nan), where=column != 0)
     return np.sqrt(column)
-
-
-_UNEQUAL = 2.0
-
-
-def _unequal_told(feature: str, error: ErrorColumn, given: Array) -> Iterator[str]:
-    """Tell of upper and lower errors so different that one Gaussian is far from what they mean."""
-    if len(error.names) < 2:
-        return
-    small, large = np.sort(np.abs(given), axis=1).T
-    with np.errstate(invalid="ignore"):  # NaN where one is missing
-        count = int(np.sum(large > _UNEQUAL * small))
-    if count:
-        yield (
-            f"the upper and the lower error of {feature!r} differ by more than a factor of "
-            f"{_UNEQUAL:g} in {counted(count, 'row')}; their mean is that of a Gaussian, which has "
-            "one on both sides"
-        )
 
 
 def _refuse_negative(columns: Columns, name: str, values: Array, what: str = "an error") -> None:
