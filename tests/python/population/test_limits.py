@@ -151,7 +151,18 @@ def test_class_populations_know_of_limits():
     blind = ClassPopulations(n_components=1, tied=False).fit(x[:400], y[:400], X_std=std[:400])
     aware = model.score(X[400:], y[400:])
     assert aware >= blind.score(x[400:], y[400:], X_std=std[400:])
-    assert np.isfinite(model.posterior_mean(X)).all()
+    free = ClassPopulations(n_components=1, tied=False, reg_covar=0, tol=1e-8).fit(X, y)
+    joint = np.log(free.priors_) + np.zeros((600, 2))
+    for c in range(2):  # each class is fitted to its own rows
+        own = EmpiricalBayes(reg_covar=0, tol=1e-8).fit(X[y == c])
+        assert free.populations_[c].means_ == pytest.approx(own.means_, abs=1e-2)
+        joint[:, c] += free.populations_[c].score_samples(X)
+    assert free.log_odds(X)[:, 0] == pytest.approx(joint[:, 1] - joint[:, 0], abs=1e-9)
+    share = 1.0 / (1.0 + np.exp(joint[:, :1] - joint[:, 1:]))
+    means = [each.transform(X).mean for each in free.populations_]
+    assert free.posterior_mean(X) == pytest.approx(
+        (1 - share) * means[0] + share * means[1], abs=1e-9
+    )
     far = Gaussians(np.full((1, 3), np.nan), std=np.ones((1, 3)), lower=[[1e149, np.nan, np.nan]])
     assert np.isfinite(model.predict_proba(far)).all()
 
