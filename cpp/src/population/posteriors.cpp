@@ -367,7 +367,10 @@ void Posteriors::write_latent(const PosteriorTarget& target, const double* respo
       checkpoint();
       mine->write(at, std::min(rows_of_task, plain_end - at));
     }
-    for (; at < chunks.end(chunk); ++at) mine->write(at, 1);
+    for (; at < chunks.end(chunk); ++at) {
+      checkpoint();
+      mine->write(at, 1);
+    }
   });
 }
 

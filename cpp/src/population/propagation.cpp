@@ -49,6 +49,13 @@ void LimitSites::fit(const ConstMatrixRef& covariance, const Vector& lower, cons
     before = change_;
   }
   finish();
+  if (log_mass > -infinity) return;
+  // So far out that squares overflow: the limits have no mass, and what they would tell is not asked for.
+  log_mass = -infinity;
+  reading.setZero(c);
+  variance = says_nothing * scale_.cwiseAbs2();
+  precision.setZero(c, c);
+  pull.setZero(c);
 }
 
 void LimitSites::sweep(double step) {

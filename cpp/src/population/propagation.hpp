@@ -15,7 +15,7 @@ class LimitSites {
   /// \param width upper - lower, where both are finite.
   void fit(const ConstMatrixRef& covariance, const Vector& lower, const Vector& upper, const Vector& width);
 
-  /// log P(within the limits), exact for one of them and else of the approximation.
+  /// log P(within the limits), exact for one of them and else of the approximation; -infinity where it underflows.
   double log_mass = 0.0;
   /// Readings, relative to the mean, and the variances of their errors, > 0: given these, in place of the limits, the
   /// Gaussian has the moments that it has within the limits. A limit that says nothing has a huge variance.

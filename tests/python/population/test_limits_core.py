@@ -260,3 +260,15 @@ def test_the_core_refuses_limits_beside_values_and_crossed_ones():
     ):
         with pytest.raises(ValueError, match=message):
             _core.measurement_log_density(population, data, 1, (lower, upper))
+
+
+def test_a_component_whose_mass_underflows_leaves_the_others_as_they_are():
+    means, matrices = np.array([[0.0], [1e149]]), np.array([[[1.0]], [[1e-20]]])
+    population = _core.Population("full", np.full(2, 0.5), means, matrices=matrices)
+    data = core_view(np.full((1, 1), np.nan), Covariances.zero(1, 1))
+    limits = (np.full((1, 1), np.nan), np.zeros((1, 1)))
+    log_density = _core.measurement_log_density(population, data, 1, limits)
+    assert log_density == pytest.approx(np.log(0.25), rel=1e-14)
+    found = _core.true_value_posteriors(population, data, True, limits=limits)
+    assert found["means"][0, 0] == pytest.approx(-np.sqrt(2 / np.pi), rel=1e-13)
+    assert found["matrices"][0, 0, 0] == pytest.approx(1 - 2 / np.pi, rel=1e-13)
