@@ -13,6 +13,7 @@ import doctor
 import eeg
 import kepler
 import kernels
+import limits
 import losses
 import measurements
 import mnist
@@ -44,6 +45,7 @@ EXPERIMENTS = {
         next_measurement,
         choice,
         losses,
+        limits,
         tsvc,
         robust,
         random_features,

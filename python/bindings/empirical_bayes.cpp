@@ -37,12 +37,26 @@ Doubles stacked(const Matrix& matrix, Index k) {
   return out;
 }
 
+/// Lower and upper limits as large as X, or none.
+using GivenLimits = std::optional<std::pair<Doubles, Doubles>>;
+
+Limits limits_of(const GivenLimits& given, const Gaussians& X) {
+  if (!given) return {};
+  for (const Doubles* each : {&given->first, &given->second}) {
+    require_ndim(*each, "limits", 2);
+    check::same_size("limits", each->shape(0), "X", X.n_samples(), "rows");
+    check::same_size("limits", each->shape(1), "X", X.n_features(), "columns");
+  }
+  return {given->first.data(), given->second.data()};
+}
+
 /// The measurements of each class; rows of the others have the weight 0 there.
 std::vector<Measurements> measurements_of(const Gaussians& X, const double* weights, const std::vector<Index>& labels,
-                                          Index n_classes, std::vector<Vector>& memory, const Execution& execution) {
+                                          Index n_classes, std::vector<Vector>& memory, const Execution& execution,
+                                          const Limits& limits) {
   std::vector<Measurements> out;
   if (n_classes == 1) {
-    out.emplace_back(X, weights, execution);
+    out.emplace_back(X, weights, execution, limits);
     return out;
   }
   check::same_size("labels", static_cast<Index>(labels.size()), "X", X.n_samples(), "rows");
@@ -52,14 +66,14 @@ std::vector<Measurements> measurements_of(const Gaussians& X, const double* weig
     check::require(label >= 0 && label < n_classes, "labels", "row " + std::to_string(i) + " is no class");
     memory[static_cast<std::size_t>(label)](i) = weights != nullptr ? weights[i] : 1.0;
   }
-  for (const Vector& each : memory) out.emplace_back(X, each.data(), execution);
+  for (const Vector& each : memory) out.emplace_back(X, each.data(), execution, limits);
   return out;
 }
 
 py::dict fit(const PyGaussians& X, const Population& start, const std::vector<Index>& labels,
              const std::optional<Doubles>& sample_weight, int max_iterations, double tolerance, const Vector& prior,
              double prior_weight, const std::optional<Matrix>& prior_scatter, const Vector& scale, bool accelerate,
-             int n_threads, const std::optional<py::function>& report) {
+             int n_threads, const std::optional<py::function>& report, const GivenLimits& limits) {
   PopulationSettings settings;
   settings.max_iterations = max_iterations;
   settings.tolerance = tolerance;
@@ -76,11 +90,13 @@ py::dict fit(const PyGaussians& X, const Population& start, const std::vector<In
   }
   if (sample_weight) check::same_size("sample_weight", sample_weight->size(), "X", X.view.n_samples(), "rows");
   const double* weights = sample_weight ? sample_weight->data() : nullptr;
+  const Limits views_of_limits = limits_of(limits, X.view);
   const PopulationFit result = [&] {
     const py::gil_scoped_release release;
     const Execution execution = interruptible(n_threads);
     std::vector<Vector> memory;
-    const auto classes = measurements_of(X.view, weights, labels, start.n_classes(), memory, execution);
+    const auto classes =
+        measurements_of(X.view, weights, labels, start.n_classes(), memory, execution, views_of_limits);
     std::vector<const Measurements*> views;
     views.reserve(classes.size());
     for (const Measurements& each : classes) views.push_back(&each);
@@ -96,12 +112,14 @@ py::dict fit(const PyGaussians& X, const Population& start, const std::vector<In
   return out;
 }
 
-py::dict posteriors(const Population& of, const PyGaussians& X, bool joined, bool covariances, int n_threads) {
+py::dict posteriors(const Population& of, const PyGaussians& X, bool joined, bool covariances, int n_threads,
+                    const GivenLimits& limits) {
   using Kind = Posteriors::Kind;
   const Execution execution = interruptible(n_threads);
+  const Limits views_of_limits = limits_of(limits, X.view);
   const auto result = [&] {
     const py::gil_scoped_release release;
-    return std::make_unique<Posteriors>(of, X.view, joined, execution);
+    return std::make_unique<Posteriors>(of, X.view, joined, execution, views_of_limits);
   }();
   const Index n = X.view.n_samples();
   const Index d = of.n_features();
@@ -175,19 +193,21 @@ void bind_empirical_bayes(py::module_& module) {
              py::arg("labels") = std::vector<Index>(), py::arg("sample_weight") = py::none(), py::arg("max_iterations"),
              py::arg("tolerance"), py::arg("prior"), py::arg("prior_weight") = 0.0,
              py::arg("prior_scatter") = py::none(), py::arg("scale"), py::arg("accelerate") = true,
-             py::arg("n_threads") = 0, py::arg("report") = py::none(),
+             py::arg("n_threads") = 0, py::arg("report") = py::none(), py::arg("limits") = py::none(),
              "The most likely population behind measurements; NaN is a missing value.");
   module.def(
       "measurement_log_density",
-      [](const Population& of, const PyGaussians& X, int n_threads) {
+      [](const Population& of, const PyGaussians& X, int n_threads, const GivenLimits& limits) {
         Vector out(X.view.n_samples());
+        const Limits views_of_limits = limits_of(limits, X.view);
         const py::gil_scoped_release release;
-        log_density(of, X.view, out, interruptible(n_threads));
+        log_density(of, X.view, out, interruptible(n_threads), views_of_limits);
         return out;
       },
-      py::arg("population"), py::arg("X"), py::arg("n_threads") = 0, "log p(x_i) of each measurement.");
+      py::arg("population"), py::arg("X"), py::arg("n_threads") = 0, py::arg("limits") = py::none(),
+      "log p(x_i) of each measurement.");
   module.def("true_value_posteriors", &posteriors, py::arg("population"), py::arg("X"), py::arg("joined"),
-             py::arg("covariances") = true, py::arg("n_threads") = 0,
+             py::arg("covariances") = true, py::arg("n_threads") = 0, py::arg("limits") = py::none(),
              "Arrays of the posteriors of the true values, and their kind.");
 }
 

@@ -139,9 +139,13 @@ def fit_population(
     accelerate: bool = True,
     n_threads: int = 0,
     report: Callable[[int, float, float], None] | None = None,
+    limits: tuple[_Doubles, _Doubles] | None = None,
 ) -> PopulationFit: ...
 def measurement_log_density(
-    population: Population, X: Gaussians, n_threads: int = 0
+    population: Population,
+    X: Gaussians,
+    n_threads: int = 0,
+    limits: tuple[_Doubles, _Doubles] | None = None,
 ) -> _Doubles: ...
 def true_value_posteriors(
     population: Population,
@@ -149,6 +153,7 @@ def true_value_posteriors(
     joined: bool,
     covariances: bool = True,
     n_threads: int = 0,
+    limits: tuple[_Doubles, _Doubles] | None = None,
 ) -> dict[str, Any]: ...
 def latent_rank(X: Gaussians) -> int: ...
 def largest_steps(

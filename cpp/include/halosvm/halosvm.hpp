@@ -17,6 +17,7 @@
 #include "halosvm/gaussians/mixtures.hpp"
 #include "halosvm/gaussians/support.hpp"
 #include "halosvm/population/empirical_bayes.hpp"
+#include "halosvm/population/limits.hpp"
 #include "halosvm/maps/fourier.hpp"
 #include "halosvm/maps/nystroem.hpp"
 #include "halosvm/kernel/kernel.hpp"

@@ -354,10 +354,11 @@ PopulationFit fit_population(const Measurements& X, const Population& start, con
   return fit_population(std::vector<const Measurements*>{&X}, start, settings, execution);
 }
 
-void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution) {
+void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution,
+                 const Limits& limits) {
   population.check("population");
   check::same_size("out", out.size(), "X", X.n_samples(), "rows");
-  const Measurements measurements(X, nullptr, execution);
+  const Measurements measurements(X, nullptr, execution, limits);
   Expectation result;
   population::Request request;
   request.log_density = out.data();

@@ -3,6 +3,8 @@
 #include "population/expectation.hpp"
 
 #include "halosvm/core/check.hpp"
+#include "population/limited.hpp"
+#include "population/maximisation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -101,6 +103,21 @@ double normalise(VectorRef joint) {
   return largest + std::log(sum);
 }
 
+/// Adds what the rows with limits give; for \p latent in the sums of that engine.
+void add_limited(const Population& population, const Measurements::Prepared& data, const Request& request, bool latent,
+                 Expectation& out, const Execution& execution) {
+  std::vector<Expectation> parts;
+  expect_limited(population, data, request, parts, execution);
+  Statistics sums;
+  const Index k = population.n_components();
+  if (request.statistics) sums.reset(k, population.n_features(), population.n_factors(), true);
+  for (const Expectation& part : parts) {
+    out.failure.merge(part.failure);
+    sums.add(part.sums);
+  }
+  out.sums.add(latent && request.statistics ? latent_sums(population, sums) : sums);
+}
+
 }  // namespace
 
 bool weigh(const Measurements::Prepared& data, const Request& request, const Rows& places, MatrixRef joint,
@@ -143,6 +160,7 @@ void expect(const Population& population, const Measurements::Prepared& data, co
     out.failure.merge(part.failure);
     out.sums.add(part.sums);
   }
+  if (data.n_limited() > 0) add_limited(population, data, request, latent, out, execution);
 }
 
 void expect(const Population& population, const std::vector<const Measurements::Prepared*>& classes, Expectation& out,

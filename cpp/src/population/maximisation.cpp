@@ -178,6 +178,27 @@ Moments moments_of(const Population& old, const Statistics& sums, Index k) {
   return out;
 }
 
+Statistics latent_sums(const Population& population, const Statistics& sums) {
+  const Index d = population.n_features();
+  const Index h = population.n_factors();
+  Statistics out;
+  out.reset(population.n_components(), d, h, false);
+  out.log_likelihood = sums.log_likelihood;
+  out.mass = sums.mass;
+  out.precision = sums.precision;
+  for (Index k = 0; k < population.n_components(); ++k) {
+    const double q = sums.mass(k);
+    if (!(q > 0.0)) continue;
+    const Moments moments = moments_of(population, sums, k);
+    out.shift.row(k) = q * moments.shift.transpose();
+    out.spread.row(k) = q * moments.spread.transpose();
+    out.latent.row(k) = q * moments.latent.transpose();
+    out.cross.middleRows(k * d, d) = q * moments.cross;
+    out.square.middleRows(k * h, h) = q * moments.square;
+  }
+  return out;
+}
+
 Population maximise(const Population& population, const Statistics& sums, double total_weight, const Prior& prior) {
   Population next = population;
   next.weights = sums.mass / total_weight;

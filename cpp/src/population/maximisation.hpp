@@ -46,6 +46,9 @@ struct Moments {
 /// The moments of component k, whose mass must not be 0; not of full covariances.
 Moments moments_of(const Population& old, const Statistics& sums, Index k);
 
+/// Sums of the engines that factorise T, in the form of the engine for diagonal errors.
+Statistics latent_sums(const Population& population, const Statistics& sums);
+
 /// The population of the largest expected likelihood.
 Population maximise(const Population& population, const Statistics& sums, double total_weight, const Prior& prior);
 

@@ -54,10 +54,39 @@ class Key {
   std::vector<double> scratch_;
 };
 
+void check_limits(const Limits& limits, Index row, Index column, Index entry, double x) {
+  if (!limits.at(entry)) return;
+  const double lower = limits.lower_at(entry);
+  const double upper = limits.upper_at(entry);
+  const bool above = lower > -infinity;
+  const auto within = [](double limit) { return std::abs(limit) <= largest_value || std::isinf(limit); };
+  if (!within(lower) || !within(upper) || !(lower < infinity) || !(upper > -infinity)) {
+    check::fail_at(within(lower) && lower < infinity ? "X_upper" : "X_lower", row, column,
+                   within(lower) && lower < infinity ? upper : lower,
+                   "it must be finite and at most 1e150 in size, or NaN where there is no limit");
+  }
+  if (!std::isnan(x)) {
+    check::fail_at(
+        above ? "X_lower" : "X_upper", row, column, above ? lower : upper,
+        "X has the value " + check::text(x) + " there; a reading has a value or limits, and NaN for the other");
+  }
+  if (!(lower < upper)) {
+    check::fail_at("X_lower", row, column, lower, "it must be below X_upper, which is " + check::text(upper));
+  }
+}
+
+bool any_limit(const Limits& limits, Index begin, Index count) {
+  for (Index j = 0; j < count; ++j) {
+    if (limits.at(begin + j)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const Execution& execution)
-    : data(X), noise(X.covariances()) {
+Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const Execution& execution,
+                                 const Limits& given_limits)
+    : data(X), noise(X.covariances()), limits(given_limits) {
   const Index n = X.n_samples();
   const Index d = X.n_features();
   std::vector<double> scratch(static_cast<std::size_t>(rows_at_a_time * d));
@@ -66,8 +95,9 @@ Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const 
     for (Index i = 0; i < block.rows(); ++i) {
       for (Index j = 0; j < d; ++j) {
         const double x = block(i, j);
+        if (limits.any()) check_limits(limits, begin + i, j, j + (begin + i) * d, x);
         if (std::isnan(x)) {
-          any_missing = true;
+          any_missing = any_missing || !limits.any() || !limits.at(j + (begin + i) * d);
         } else if (!(std::abs(x) <= largest_value)) {
           check::fail_at("X", begin + i, j, x,
                          "it must be finite and at most 1e150 in size, or NaN where it is missing");
@@ -75,20 +105,30 @@ Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const 
       }
     }
   }
+  std::vector<Index> limited;
   for (Index i = 0; i < n; ++i) {
     const double weight = given != nullptr ? given[i] : 1.0;
     if (!(weight >= 0.0 && std::isfinite(weight))) {
       check::fail_at("sample_weight", i, -1, weight, "it must be finite and >= 0");
     }
     if (weight == 0.0) continue;
+    total_weight += weight;
+    if (limits.any() && any_limit(limits, i * d, d)) {
+      limited.push_back(i);
+      continue;
+    }
     rows.push_back(i);
     weights.push_back(weight);
-    total_weight += weight;
   }
   if (!(total_weight > 0.0 && std::isfinite(total_weight))) {
     check::fail("sample_weight", "sums to " + check::text(total_weight) + "; the sum must be positive and finite");
   }
+  n_plain = static_cast<Index>(rows.size());
   find_cells(execution);
+  for (const Index i : limited) {
+    rows.push_back(i);
+    weights.push_back(given != nullptr ? given[i] : 1.0);
+  }
 }
 
 void Measurements::Prepared::find_cells(const Execution& execution) {
@@ -172,10 +212,11 @@ void Measurements::Prepared::sum_cells(const Execution& execution) {
   });
 }
 
-Measurements::Measurements(const Gaussians& X, const double* weights, const Execution& execution) {
+Measurements::Measurements(const Gaussians& X, const double* weights, const Execution& execution,
+                           const Limits& limits) {
   if (X.means().sparse()) X.means().check_once("X", execution);  // of dense ones NaN is a value that is missing
   X.covariances().check_once("covariances", execution);
-  prepared_ = std::make_unique<Prepared>(X, weights, execution);
+  prepared_ = std::make_unique<Prepared>(X, weights, execution, limits);
 }
 Measurements::~Measurements() = default;
 Measurements::Measurements(Measurements&&) noexcept = default;

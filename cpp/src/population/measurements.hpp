@@ -11,9 +11,12 @@
 namespace halosvm {
 
 struct Measurements::Prepared {
-  Prepared(const Gaussians& X, const double* given, const Execution& execution);
+  Prepared(const Gaussians& X, const double* given, const Execution& execution, const Limits& limits);
 
-  Index size() const { return static_cast<Index>(rows.size()); }
+  /// Number of rows without limits; those with limits follow them.
+  Index size() const { return n_plain; }
+  Index n_rows() const { return static_cast<Index>(rows.size()); }
+  Index n_limited() const { return n_rows() - n_plain; }
   Index n_features() const { return data.n_features(); }
   Index n_cells() const { return static_cast<Index>(cells.size()) - 1; }
 
@@ -24,8 +27,10 @@ struct Measurements::Prepared {
 
   Gaussians data;
   population::Noise noise;
+  Limits limits;
   std::vector<Index> rows;      ///< those of a weight above 0; rows of one cell stand together if cells are shared
   std::vector<double> weights;  ///< of these rows
+  Index n_plain = 0;
   double total_weight = 0.0;
   bool any_missing = false;
   /// Positions where the cells begin, and the end. A cell has one pattern of missing values and equal errors.

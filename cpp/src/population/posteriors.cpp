@@ -3,6 +3,7 @@
 #include "halosvm/core/check.hpp"
 #include "population/expectation.hpp"
 #include "population/latent.hpp"
+#include "population/limited.hpp"
 
 #include "linalg/multiply.hpp"
 #include "linalg/pivoted_cholesky.hpp"
@@ -56,13 +57,18 @@ class LatentWriter {
       blocks_.emplace_back(pass.d(), h_);
     }
     means_.resize(components_.size());
+    if (pass.data.n_limited() > 0) limited_ = std::make_unique<population::LimitedRow>(pass.population, pass.data);
   }
 
+  /// Rows without limits, or one with limits.
   void write(Index begin, Index count) {
+    const bool limited = begin >= pass_.data.size();
     blocks_[0].read(pass_.data, begin, count);
+    if (limited) limited_->read(begin);
     for (Index k = 0; k < pass_.k(); ++k) {
       LatentBlock& block = blocks_[static_cast<std::size_t>(k)];
       if (k > 0) block.copy_rows(blocks_[0]);
+      if (limited) limited_->place(k, block);
       block.condition(components_[static_cast<std::size_t>(k)]);
       Matrix& mean = means_[static_cast<std::size_t>(k)];
       mean = block.shift.rowwise() + components_[static_cast<std::size_t>(k)].mean.transpose();
@@ -148,6 +154,7 @@ class LatentWriter {
   Index h_;
   std::vector<LatentComponent> components_;
   std::vector<LatentBlock> blocks_;
+  std::unique_ptr<population::LimitedRow> limited_;
   std::vector<Matrix> means_;
   Vector mean_, variances_;
   Matrix columns_;
@@ -164,6 +171,7 @@ class FactorisedWriter {
     cells_.resize(covariances_.size());
     scratch_.resize(pass.data.noise.scratch_size(1));
     errors_.resize(pass.d(), pass.d());
+    if (pass.data.n_limited() > 0) limited_ = std::make_unique<population::LimitedRow>(pass.population, pass.data);
   }
 
   /// Makes the gains and covariances for rows like that at a position.
@@ -188,9 +196,17 @@ class FactorisedWriter {
   void write(Index position) {
     const Index row = pass_.data.rows[static_cast<std::size_t>(position)];
     const Index d = pass_.d();
+    const bool limited = position >= pass_.data.size();
     read(position);
+    if (limited) limited_->read(position);
     means_.resize(pass_.k(), d);
-    for (Index k = 0; k < pass_.k(); ++k) set_mean(k);
+    for (Index k = 0; k < pass_.k(); ++k) {
+      if (limited) {
+        limited_->place(k, present_, x_, S_, S_root_);
+        prepare_component(k);
+      }
+      set_mean(k);
+    }
     if (!pass_.joined) {
       pass_.rows(pass_.target.means, row, 1) = means_;
       if (pass_.target.matrices == nullptr) return;
@@ -289,15 +305,17 @@ class FactorisedWriter {
   Eigen::MatrixXd S_root_;
   std::vector<Cell> cells_;
   std::vector<Index> present_;
+  std::unique_ptr<population::LimitedRow> limited_;
   Vector x_, residual_, pull_, mean_, apart_, scratch_;
   Matrix errors_, S_, root_, gain_, rest_, A_, product_, means_;
 };
 
 }  // namespace
 
-Posteriors::Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution)
+Posteriors::Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution,
+                       const Limits& limits)
     : population_(population),
-      measurements_(X, nullptr, execution),
+      measurements_(X, nullptr, execution, limits),
       execution_(execution),
       joined_(joined || population.n_components() == 1) {
   const Measurements::Prepared& data = measurements_.prepared();
@@ -305,7 +323,7 @@ Posteriors::Posteriors(const Population& population, const Gaussians& X, bool jo
   check::same_size("X", data.n_features(), "the population", population.n_features(), "features");
   const Index k = population.n_components();
   const Index h = population.n_factors();
-  if (data.noise.zero() && !data.any_missing) {
+  if (data.noise.zero() && !data.any_missing && data.n_limited() == 0) {
     kind_ = Kind::zero;
     return;
   }
@@ -338,14 +356,20 @@ void Posteriors::write(const PosteriorTarget& target) const {
 void Posteriors::write_latent(const PosteriorTarget& target, const double* responsibilities) const {
   const Measurements::Prepared& data = measurements_.prepared();
   const Pass pass{population_, data, target, responsibilities, rank_, joined_};
-  const Chunks chunks(data.size(), rows_of_task);
+  const Chunks chunks(data.n_rows(), rows_of_task);
   std::vector<std::unique_ptr<LatentWriter>> own(static_cast<std::size_t>(thread_count(chunks.count(), execution_)));
   run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
     auto& mine = own[static_cast<std::size_t>(slot)];
     if (!mine) mine = std::make_unique<LatentWriter>(pass);
-    for (Index at = chunks.begin(chunk); at < chunks.end(chunk); at += rows_of_task) {
+    const Index plain_end = std::min(chunks.end(chunk), data.size());
+    Index at = chunks.begin(chunk);
+    for (; at < plain_end; at += std::min(rows_of_task, plain_end - at)) {
       checkpoint();
-      mine->write(at, std::min(rows_of_task, chunks.end(chunk) - at));
+      mine->write(at, std::min(rows_of_task, plain_end - at));
+    }
+    for (; at < chunks.end(chunk); ++at) {
+      checkpoint();
+      mine->write(at, 1);
     }
   });
 }
@@ -353,7 +377,7 @@ void Posteriors::write_latent(const PosteriorTarget& target, const double* respo
 void Posteriors::write_factorised(const PosteriorTarget& target, const double* responsibilities) const {
   const Measurements::Prepared& data = measurements_.prepared();
   const Pass pass{population_, data, target, responsibilities, rank_, joined_};
-  const Chunks chunks(data.size(), rows_of_task);
+  const Chunks chunks(data.n_rows(), rows_of_task);
   std::vector<std::unique_ptr<FactorisedWriter>> own(
       static_cast<std::size_t>(thread_count(chunks.count(), execution_)));
   run_tasks(chunks.count(), execution_, [&](Index chunk, int slot, Checkpoint& checkpoint) {
@@ -362,7 +386,7 @@ void Posteriors::write_factorised(const PosteriorTarget& target, const double* r
     Index cell_end = chunks.begin(chunk);
     for (Index at = chunks.begin(chunk); at < chunks.end(chunk); ++at) {
       checkpoint();
-      if (at == cell_end) {
+      if (at == cell_end && at < data.size()) {
         mine->prepare(at);
         cell_end = data.shared ? *std::upper_bound(data.cells.begin(), data.cells.end(), at) : at + 1;
       }

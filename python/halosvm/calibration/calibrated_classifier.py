@@ -97,7 +97,7 @@ class UncertainCalibratedClassifier(MetaEstimatorMixin, ProbabilityClassifier, G
 
     _example_types = (Gaussians, GaussianMixtures)
     _takes_sparse = True
-    _takes_missing = True  # as far as the estimator does
+    _takes_missing = _takes_limits = True  # as far as the estimator does
 
     def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = None) -> None:
         self.estimator = estimator

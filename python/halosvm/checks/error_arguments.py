@@ -16,12 +16,14 @@ from scipy import sparse
 
 from halosvm import _core
 from halosvm.checks import frames, reading, units
+from halosvm.checks.limits import read_limits, require_errors_of_limited
 from halosvm.gaussians.covariances import Covariances
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from halosvm.checks.frames import FeatureNames
+    from halosvm.checks.limits import Limits
     from halosvm.checks.reading import FloatArray, Rows
     from halosvm.checks.units import FeatureUnits
 
@@ -33,13 +35,17 @@ class Names(NamedTuple):
     std: str = "std"
     variance: str = "variance"
     cov: str = "cov"
+    lower: str = "lower"
+    upper: str = "upper"
 
 
 OWN_NAMES = Names()
-X_NAMES = Names("X", "X_std", "X_variance", "X_cov")
+X_NAMES = Names("X", "X_std", "X_variance", "X_cov", "X_lower", "X_upper")
 
 
-State: TypeAlias = "tuple[Rows, Covariances, FeatureNames | None, FeatureUnits, None]"
+State: TypeAlias = (
+    "tuple[Rows, Covariances, FeatureNames | None, FeatureUnits, None, Limits | None]"
+)
 
 
 def read_examples(
@@ -64,16 +70,19 @@ def with_errors(
     features: FeatureUnits,
     *,
     missing: bool,
+    lower: Any = None,
+    upper: Any = None,
     **spreads: Any,
 ) -> State:
     """Return the checked state of Gaussians of means that are read already."""
+    limits = read_limits(lower, upper, names, means, labels, features)
     missing = missing and not sparse.issparse(means)
-    means, covariances = _with_covariances(names, means, labels, features, missing, spreads)
+    means, covariances = _with_covariances(names, means, labels, features, missing, spreads, limits)
     if means.shape[0]:
         holes = np.isnan(means) if missing and np.isnan(means.min(initial=0.0)) else None
         there = means if holes is None else np.where(holes, np.zeros((), means.dtype), means)
         _core.Gaussians(there, covariances.core_view()).check(names.mean)
-    return means, covariances, labels.names, features, None
+    return means, covariances, labels.names, features, None, limits
 
 
 def _with_covariances(
@@ -83,6 +92,7 @@ def _with_covariances(
     features: FeatureUnits,
     missing: bool,
     spreads: dict[str, Any],
+    limits: Limits | None,
 ) -> tuple[Rows, Covariances]:
     """Make covariances of the one of std, variance and cov that is given, of none zeros."""
     shape = means.shape
@@ -128,18 +138,21 @@ def _with_covariances(
         array, unit, value, argument, labels, features, names.mean, power=power
     )
     if missing and not np.isfinite(array.max(initial=0.0)):
-        means, array = _without_missing(means, array, names.mean, argument)
+        means, array = _without_missing(means, array, names.mean, argument, limits)
     if array.ndim == 3:
         return means, Covariances.full(array, argument=argument)
     return means, make(array, shape[1], argument=argument)
 
 
 def _without_missing(
-    means: FloatArray, errors: FloatArray, mean: str, argument: str
+    means: FloatArray, errors: FloatArray, mean: str, argument: str, limits: Limits | None
 ) -> tuple[FloatArray, FloatArray]:
     """Turn infinite errors into missing values, and the errors of missing values into 0."""
     own = np.einsum("njj->nj", errors) if errors.ndim == 3 else errors.reshape(len(errors), -1)
     missing = np.isnan(means) | (own == np.inf)
+    if limits is not None:
+        require_errors_of_limited(own, limits.there, argument, mean)
+        missing &= ~limits.there
     errors = errors.copy()
     if errors.ndim == 3:
         errors[missing[:, :, np.newaxis] | missing[:, np.newaxis, :]] = 0

@@ -10,8 +10,12 @@ import re
 from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 STD, VARIANCE, INVERSE_VARIANCE = "std", "variance", "inverse-variance"
 KINDS = (STD, VARIANCE, INVERSE_VARIANCE)
@@ -271,3 +275,25 @@ def _says_error(name: str) -> bool:
     begins = any(re.match(r"err|sig(?!n|h)", part) for part in _parts(name))
     ends = any(part in _ALONE or part.endswith(_ALONE_AT_END) for part in _parts(name))
     return begins or ends or name.lower().endswith(("_e", "_var", "_variance"))
+
+
+_UNEQUAL = 2.0
+
+
+def unequal_sides_told(sides: Mapping[str, NDArray[np.float64]]) -> str:
+    """Tell of upper and lower errors too different for one Gaussian to say what they do, or "".
+
+    `sides` are the errors of each feature, (n, 2), NaN where one is missing.
+    """
+    counts = {}
+    for feature, each in sides.items():
+        small, large = np.sort(np.abs(each), axis=1).T
+        counts[feature] = int(np.sum(large > _UNEQUAL * small))
+    told = [f"{f!r} in {n} row{'s' * (n > 1)}" for f, n in counts.items() if n]
+    if not told:
+        return ""
+    return (
+        f"upper and lower errors differ by more than a factor of {_UNEQUAL:g}, of "
+        f"{', '.join(told[:10])}{', ...' * (len(told) > 10)}; a Gaussian of their mean size stands "
+        "for both"
+    )

@@ -134,6 +134,7 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
     _example_types: ClassVar[tuple[type[Any], ...]] = (Gaussians,)
     _takes_sparse: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
+    _takes_limits: ClassVar[bool] = False
     _had_errors = False  # whether examples of the fit had errors
 
     @contextmanager
@@ -218,9 +219,7 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
             read: Rows = self._read_data(X, X_std, X_cov).mean
             return read
         if self._is_read_by_us(X):
-            examples = self._check_features(
-                as_examples(X, sparse=self._takes_sparse, missing=self._takes_missing)
-            )
+            examples = self._check_features(as_examples(X, **self._takes()))
             return examples.mean if isinstance(examples, Gaussians) else examples.moments()[0]
         means = as_rows(validate_data(self, X, reset=False, **self._checks()), "X")
         self._require_finite(means)
@@ -267,8 +266,15 @@ class GaussianEstimator(BaseEstimator):  # type: ignore[misc]
         return labels._replace(names=getattr(self, "feature_names_in_", None))
 
     def _with_errors(self, X: Any, labels: frames.Labels | None, X_std: Any, X_cov: Any) -> Any:
-        takes = {"sparse": self._takes_sparse, "missing": self._takes_missing}
-        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels, **takes)
+        return as_examples(X, X_std=X_std, X_cov=X_cov, labels=labels, **self._takes())
+
+    def _takes(self) -> dict[str, Any]:
+        """Return what examples this estimator takes that others refuse."""
+        return {
+            "sparse": self._takes_sparse,
+            "missing": self._takes_missing,
+            "limits": self._takes_limits,
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -48,14 +48,15 @@ class _FitThenTransform:
         X, y, X_std, X_cov
             As in `fit`.
         **fit_params
-            Other arguments of `fit`, as `sample_weight`.
+            Other arguments of `fit`, as `sample_weight`; limits are for `transform`, too.
 
         Returns
         -------
         As `transform`.
         """
         self.fit(X, y, X_std=X_std, X_cov=X_cov, **fit_params)
-        return self.transform(X, X_std=X_std, X_cov=X_cov)
+        limits = {name: fit_params[name] for name in ("X_lower", "X_upper") if name in fit_params}
+        return self.transform(X, X_std=X_std, X_cov=X_cov, **limits)
 
 
 class GaussiansOut(_FitThenTransform, TransformerMixin):  # type: ignore[misc]

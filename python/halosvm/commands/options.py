@@ -236,6 +236,15 @@ def _add_table(parser: argparse.ArgumentParser, missing: str = "error") -> None:
         help="a number that stands for a missing cell, such as -999; can be repeated",
     )
     group.add_argument(
+        "--limit",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="FEATURE=COLUMN",
+        help="the column that says by < or > where numbers of a feature are limits, as cells such "
+        "as <0.25 do; can be repeated",
+    )
+    group.add_argument(
         "--errors-in",
         type=told(parse_pattern),
         action="append",

@@ -55,6 +55,12 @@ def in_table_units(model: Any, names: Sequence[str]) -> Any:
     return steps[0] if len(steps) == 1 else make_pipeline(*steps)
 
 
+_WITHOUT_LIMITS = (
+    ", which this model does not take: one that is trained with --errors measurement takes it for "
+    "what it tells"
+)
+
+
 def machine_of(model: Any) -> Any:
     """Return the machine at the end of a model."""
     if isinstance(model, UncertainCalibratedClassifier):
@@ -71,7 +77,12 @@ def population_of(model: Any) -> EmpiricalBayes | None:
 
 
 def as_taken(model: Any, X: Gaussians) -> Gaussians:
-    """Return examples with means in full where one of the steps of a model takes no sparse ones."""
+    """Return examples with means in full where one of the steps of a model takes no sparse ones.
+
+    Limits are refused that the first step does not take.
+    """
+    if not getattr(first_of(model), "_takes_limits", False):
+        X.require_no_limits("the table", _WITHOUT_LIMITS)
     if isinstance(model, UncertainCalibratedClassifier):
         return as_taken(model.estimator_, X)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]

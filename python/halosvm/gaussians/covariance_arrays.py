@@ -68,7 +68,9 @@ class Frozen:
         """Bytes of the stored arrays."""
         total = 0
         for value in self.__getstate__():
-            held = [value.data, value.indices, value.indptr] if sparse.issparse(value) else [value]
+            held = list(value) if isinstance(value, tuple) else [value]
+            if sparse.issparse(value):
+                held = [value.data, value.indices, value.indptr]
             total += sum(one.nbytes for one in held if isinstance(one, np.ndarray | Frozen))
         return total
 

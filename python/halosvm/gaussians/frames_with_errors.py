@@ -19,6 +19,7 @@ from halosvm.checks.error_names import (
     held_by,
     look_alikes,
     pairs_in_words,
+    unequal_sides_told,
 )
 from halosvm.core.user_warning import warn_user
 
@@ -102,10 +103,12 @@ def read_std(frame: Any, features: Sequence[str], errors: Pairs, unit: Any) -> N
     block = reading.as_float_array(bare, "frame", len(frame), len(names)).astype(np.float64)
     of_errors, of_features = (each or (None,) * n for each, n in ((own, len(names)), (unit, 0)))
     std = np.zeros((len(frame), len(features)))
-    begin = 0
+    begin, sides = 0, {}
     for feature, error in errors.items():
         j, end = features.index(feature), begin + len(error.names)
         std[:, j] = standard_deviations(block[:, begin:end], error)
+        if len(error.names) > 1:
+            sides[feature] = block[:, begin:end]
         if own is not None or unit is not None:
             power = 1 if error.holds == STD else 2
             given = of_errors[begin]
@@ -122,6 +125,8 @@ def read_std(frame: Any, features: Sequence[str], errors: Pairs, unit: Any) -> N
             )
             std[:, j] *= 1.0 if factors is None else float(factors[0]) ** (1 / power)
         begin = end
+    if told := unequal_sides_told(sides):
+        warn_user(told, UserWarning)
     return std
 
 

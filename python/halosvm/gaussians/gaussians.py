@@ -14,6 +14,7 @@ from scipy import sparse
 from halosvm import _core
 from halosvm.checks import frames, units
 from halosvm.checks.error_arguments import OWN_NAMES, X_NAMES, Names, read_examples
+from halosvm.checks.limits import Limits, joined
 from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians import frames_with_errors, subspace
 from halosvm.gaussians.covariances import Covariances
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     from halosvm.checks.reading import Rows
     from halosvm.checks.units import FeatureUnits
     from halosvm.gaussians.side_by_side import Origin
+
+
+_TAKES_LIMITS = (
+    ", which EmpiricalBayes and ClassPopulations alone take: put the former before, as "
+    "make_pipeline(EmpiricalBayes(output='mean'), ...), or give a value and its error in place of "
+    "the limit"
+)
 
 
 class Gaussians(arrays.Frozen):
@@ -57,6 +65,10 @@ class Gaussians(arrays.Frozen):
 
         At most one of `std`, `variance` and `cov` can be given; without any, the examples are
         certain. Where the means have units, these need theirs too, and are converted.
+    lower, upper : array-like of shape (n_samples, n_features), optional
+        Limits of readings that are not known themselves: above `lower`, below `upper`, or between
+        both; NaN where there is none. The mean is NaN there, and the error that of the reading. A
+        limit is not a missing value: `EmpiricalBayes` takes it for what it tells.
 
     Attributes
     ----------
@@ -71,6 +83,8 @@ class Gaussians(arrays.Frozen):
     groups : ndarray of shape (n_samples,), or None
         Of Gaussians of repeated observations, what each example was called; see
         `halosvm.uncertainty.from_samples` and `labels_by_group`.
+    limits : pair of ndarray of shape (n_samples, n_features), or None
+        The limits `lower` and `upper`, NaN where there is none.
     shape, ndim, dtype
         Those of `mean`.
 
@@ -109,7 +123,7 @@ class Gaussians(arrays.Frozen):
            [0., 4.]])
     """
 
-    _state = ("mean", "covariances", "feature_names", "feature_units", "groups")
+    _state = ("mean", "covariances", "feature_names", "feature_units", "groups", "limits")
     __slots__ = (*_state, "origin", "posterior")
 
     mean: Rows
@@ -117,6 +131,7 @@ class Gaussians(arrays.Frozen):
     feature_names: FeatureNames | None
     feature_units: FeatureUnits
     groups: NDArray[Any] | None
+    limits: Limits | None
     origin: Origin | None  # which a map leaves here, and which ends with a pickle
     posterior: bool  # what is known of true values, and what is made of that; ends with a pickle
     _view: _core.Gaussians | None
@@ -130,11 +145,13 @@ class Gaussians(arrays.Frozen):
         std: ArrayLike | None = None,
         variance: ArrayLike | None = None,
         cov: Covariances | ArrayLike | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
     ) -> None:
         labels = frames.labels_of(mean, "mean")
         if labels.names is not None and std is None and variance is None and cov is None:
             frames_with_errors.warn_of_errors_among(labels.names)
-        spreads = {"std": std, "variance": variance, "cov": cov}
+        spreads = {"std": std, "variance": variance, "cov": cov, "lower": lower, "upper": upper}
         self.__setstate__(read_examples(OWN_NAMES, mean, labels, missing=True, **spreads))
 
     @classmethod
@@ -217,6 +234,7 @@ class Gaussians(arrays.Frozen):
             covariances=covariances,
             feature_names=frames.common_names([part.feature_names for part in batches], "parts"),
             groups=np.concatenate(of_each) if len(of_each) == len(batches) else None,
+            limits=joined([part.limits for part in batches], [part.shape for part in batches]),
         )
 
     @property
@@ -240,7 +258,7 @@ class Gaussians(arrays.Frozen):
         return self.covariances.n_samples
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        super().__setstate__(state)
+        super().__setstate__((*state, None)[: len(self._state)])  # of older pickles, too
         object.__setattr__(self, "origin", None)
         object.__setattr__(self, "posterior", False)
 
@@ -263,7 +281,9 @@ class Gaussians(arrays.Frozen):
             return mean, self.covariances[rows]
         groups = None if self.groups is None else arrays.take_rows(self.groups, rows)
         mean = arrays.take_rows(self.mean, rows)
-        return self.replaced(mean=mean, covariances=self.covariances[rows], groups=groups)
+        limits = None if self.limits is None else self.limits.taken(rows)
+        covariances = self.covariances[rows]
+        return self.replaced(mean=mean, covariances=covariances, groups=groups, limits=limits)
 
     def _features(self, columns: NDArray[np.intp]) -> Gaussians:
         d, k = self.shape[1], len(columns)
@@ -275,6 +295,7 @@ class Gaussians(arrays.Frozen):
             matrix=A,
             feature_names=None if names is None else names[columns],
             feature_units=None if of_each is None else tuple(of_each[j] for j in columns),
+            limits=None if self.limits is None else self.limits.taken((slice(None), columns)),
         )
 
     def mapped_to(
@@ -285,6 +306,7 @@ class Gaussians(arrays.Frozen):
         matrix: Any = None,
         feature_names: FeatureNames | None = None,
         feature_units: FeatureUnits = None,
+        limits: Limits | None = None,
     ) -> Gaussians:
         """Return what a map makes of these, which remembers what it was made of.
 
@@ -295,6 +317,7 @@ class Gaussians(arrays.Frozen):
             covariances=covariances,
             feature_names=feature_names,
             feature_units=feature_units,
+            limits=limits,
         )
         object.__setattr__(image, "origin", origin_of(self).followed_by(matrix))
         return image
@@ -340,7 +363,13 @@ class Gaussians(arrays.Frozen):
         if not covariances.certain:
             factors = units.error_factors(given, feature_units, 2, argument, other)
             covariances = covariances if factors is None else covariances.scaled(factors)
-        return self.replaced(mean=mean, covariances=covariances, feature_units=feature_units)
+        limits = self.limits
+        if limits is not None:
+            of_each = (units.converted(x, given, feature_units, argument, other) for x in limits)
+            limits = Limits(*of_each)
+        return self.replaced(
+            mean=mean, covariances=covariances, feature_units=feature_units, limits=limits
+        )
 
     def with_spreads_times(self, factors: NDArray[np.float64], argument: str) -> Self:
         """Return these Gaussians with standard deviations times factors >= 0, () or (n_samples,).
@@ -380,6 +409,7 @@ class Gaussians(arrays.Frozen):
         """Raise ValueError that names the first missing value, if there is one."""
         if self.is_sparse or not np.isnan(self.mean.min(initial=0.0)):
             return
+        self.require_no_limits(argument)
         row, column = np.argwhere(np.isnan(self.mean))[0]
         raise ValueError(
             f"{argument}: row {row}, column {column} is missing (nan), which EmpiricalBayes alone "
@@ -387,12 +417,19 @@ class Gaussians(arrays.Frozen):
             "leave out the row"
         )
 
-    def core_view(self, *, missing: bool = False) -> _core.Gaussians:
+    def require_no_limits(self, argument: str, instead: str = "") -> None:
+        """Raise ValueError that names the first limit, if there is one, and says what to do."""
+        if self.limits is not None:
+            raise ValueError(f"{argument}: {self.limits.first()}{instead or _TAKES_LIMITS}")
+
+    def core_view(self, *, missing: bool = False, limits: bool = False) -> _core.Gaussians:
         """Return the core's view of the stored arrays, made at the first call.
 
-        Values that are missing are refused, but for functions that know of them.
+        Values that are missing, and limits, are refused, but for functions that know of them.
         """
         if missing:
+            if not limits:
+                self.require_no_limits("X")
             return _core.Gaussians(self.mean, self.covariances.core_view())
         view = self._view
         if view is None:
@@ -436,9 +473,12 @@ def as_gaussians(
     *,
     X_std: ArrayLike | None = None,
     X_cov: Covariances | ArrayLike | None = None,
+    X_lower: ArrayLike | None = None,
+    X_upper: ArrayLike | None = None,
     labels: frames.Labels | None = None,
     sparse: bool = False,
     missing: bool = False,
+    limits: bool = False,
 ) -> Gaussians:
     """Read the examples that an estimator was given; errors speak of X, X_std and X_cov.
 
@@ -448,6 +488,8 @@ def as_gaussians(
         Gaussians are returned as they are.
     X_std, X_cov : array-like, optional
         `std` and `cov` of Gaussians, for an `X` that holds only means; at most one.
+    X_lower, X_upper : array-like, optional
+        `lower` and `upper` of Gaussians, likewise.
     labels : Labels, optional
         Those of the data frame whose bare array `X` is.
     sparse : bool
@@ -455,6 +497,8 @@ def as_gaussians(
         are refused, and covariances stored as if they were of all features.
     missing : bool
         Whether the caller takes missing values. If not, they are refused.
+    limits : bool
+        Likewise for limits, where it takes missing values.
 
     Returns
     -------
@@ -469,14 +513,20 @@ def as_gaussians(
         for name, value in (("X_std", X_std), ("X_cov", X_cov)):
             if value is not None:
                 raise ValueError(f"{name} is given, but X is Gaussians, which have covariances")
+        for name, value in (("X_lower", X_lower), ("X_upper", X_upper)):
+            if value is not None:
+                raise ValueError(f"{name} is given, but X is Gaussians, which have their limits")
         if not missing:
             X.require_complete("X")
+        elif not limits:
+            X.require_no_limits("X")
         return X if sparse else dense_alone(X)
     if not sparse and hasattr(X, "toarray"):
         raise TypeError("X is sparse; pass X.toarray()")
     if labels is None:
         labels = frames.labels_of(X, "X")
-    state = read_examples(X_NAMES, X, labels, missing=missing, std=X_std, cov=X_cov)
+    given = {"std": X_std, "cov": X_cov, "lower": X_lower, "upper": X_upper}
+    state = read_examples(X_NAMES, X, labels, missing=missing, **given)
     gaussians = Gaussians.of_state(state)
     return gaussians if sparse else dense_alone(gaussians)
 

@@ -309,14 +309,11 @@ def as_examples(
     X_std: ArrayLike | None = None,
     X_cov: Covariances | ArrayLike | None = None,
     labels: Labels | None = None,
-    sparse: bool = False,
-    missing: bool = False,
+    **takes: bool,
 ) -> Examples:
     """Read examples as `as_gaussians` does, but let mixtures pass."""
     if not isinstance(X, GaussianMixtures):
-        return as_gaussians(
-            X, X_std=X_std, X_cov=X_cov, labels=labels, sparse=sparse, missing=missing
-        )
+        return as_gaussians(X, X_std=X_std, X_cov=X_cov, labels=labels, **takes)
     for name, value in (("X_std", X_std), ("X_cov", X_cov)):
         if value is not None:
             raise ValueError(f"{name} is given, but X is GaussianMixtures, which have covariances")

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from halosvm.checks.error_arguments import OWN_NAMES, read_examples
 from halosvm.checks.frames import FeatureNames, labels_of
+from halosvm.checks.limits import joined as joined_limits
 from halosvm.gaussians import covariance_arrays as arrays
 from halosvm.gaussians.covariance_kinds import storage_of
 from halosvm.gaussians.covariances import Covariances
@@ -83,6 +84,7 @@ def side_by_side(blocks: Sequence[Any]) -> Gaussians:
         feature_names=together,
         feature_units=of_each,
         groups=next((part.groups for part in parts if part.groups is not None), None),
+        limits=joined_limits([part.limits for part in parts], [p.shape for p in parts], axis=1),
     )
     object.__setattr__(joined, "origin", origin)
     return joined.as_posteriors(any(part.posterior for part in parts))
@@ -91,13 +93,14 @@ def side_by_side(blocks: Sequence[Any]) -> Gaussians:
 def _certain(columns: Any, argument: str, some: Gaussians) -> Gaussians:
     """Return an array or a frame as Gaussians; errors call it as `argument`."""
     names, labels = OWN_NAMES._replace(mean=argument), labels_of(columns, argument)
-    mean, covariances, feature_names, feature_units, _ = read_examples(names, columns, labels)
+    mean, covariances, feature_names, feature_units, *_ = read_examples(names, columns, labels)
     return some.replaced(
         mean=mean,
         covariances=covariances,
         feature_names=feature_names,
         feature_units=feature_units,
         groups=None,
+        limits=None,
     )
 
 

@@ -20,7 +20,7 @@ from halosvm import _core
 from halosvm.checks.parameters import thread_count
 
 from .fitting import print_progress, prior_weight_of
-from .measurements import robust_scale
+from .measurements import robust_scale, values_or_limits
 from .populations import drawn_start
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class ClassFitter:
             prior = prior + members * variances
             scatter = None if matrix is None else members * matrix
         return _core.fit_population(
-            self.rows.data.core_view(missing=True),
+            self.rows.data.core_view(missing=True, limits=True),
             start,
             labels=self.rows.codes,
             sample_weight=self.rows.weights,
@@ -149,6 +149,7 @@ class ClassFitter:
             scale=np.sqrt(self.variance),
             n_threads=self.n_threads,
             report=print_progress if settings.verbose and self.tol == settings.tol else None,
+            limits=self.rows.data.limits,
         )
 
     def _members(self, reg_covar: float | str) -> float:
@@ -198,7 +199,7 @@ class ClassFitter:
     def _within(self) -> tuple[Array, Array]:
         """Return the mean of each class, and the pooled scatter about these."""
         rows = self.rows
-        x = rows.data.mean.astype(np.float64)
+        x = values_or_limits(rows.data)
         means = np.tile(self.mean, (rows.n_classes, 1))
         apart = np.zeros_like(x)
         for c in range(rows.n_classes):
@@ -219,12 +220,14 @@ class ClassFitter:
         points = np.empty(rows.data.shape)
         for c in range(rows.n_classes):
             mine = np.flatnonzero(rows.codes == c)
+            own = rows.data[mine]
             points[mine] = _core.true_value_posteriors(
                 one.of_class(c),
-                rows.data[mine].core_view(missing=True),
+                own.core_view(missing=True, limits=True),
                 True,
                 covariances=False,
                 n_threads=self.n_threads,
+                limits=own.limits,
             )["means"]
         return points
 
@@ -235,8 +238,8 @@ class ClassFitter:
 
 def log_densities(populations: list[_core.Population], data: Gaussians, n_threads: int) -> Array:
     """Return log p(x_i | S_i, c) of each row and class; -inf where it underflows."""
-    view = data.core_view(missing=True)
-    columns = [_core.measurement_log_density(each, view, n_threads) for each in populations]
+    view, limits = data.core_view(missing=True, limits=True), data.limits
+    columns = [_core.measurement_log_density(each, view, n_threads, limits) for each in populations]
     return np.column_stack(columns)
 
 
@@ -361,7 +364,9 @@ def _drawn_folds(
 
     The only example of a class is never left out.
     """
-    table = np.column_stack([rows.codes, rows.data.mean, rows.data.covariances.variances()])
+    limits = rows.data.limits or ()
+    variances = rows.data.covariances.variances()
+    table = np.column_stack([rows.codes, rows.data.mean, variances, *limits])
     _, first, copies = np.unique(
         np.nan_to_num(table, nan=np.inf), axis=0, return_index=True, return_inverse=True
     )

@@ -41,6 +41,7 @@ class ClassModel(GaussianClassifier, GaussianEstimator):
     __metadata_request__predict_log_proba: ClassVar = ERRORS
 
     _takes_missing = True
+    _takes_limits = True
 
     random_state: int | np.random.RandomState | None
     n_threads: int | None
@@ -62,7 +63,10 @@ class ClassModel(GaussianClassifier, GaussianEstimator):
         while lost.size and shrink > 1e-200:
             shrink *= _NEARER
             far = data[lost]
-            nearer = far.mapped_to(far.mean.astype(np.float64) * shrink, far.covariances)
+            nearer = far.replaced(
+                mean=far.mean.astype(np.float64) * shrink,
+                limits=None if far.limits is None else far.limits.times(shrink),
+            )
             joint[lost] = log_densities(models, nearer, threads)
             lost = lost[~np.isfinite(joint[lost]).all(axis=1)]
         joint[lost] = 0.0
@@ -191,10 +195,11 @@ class ClassModel(GaussianClassifier, GaussianEstimator):
         for model, p in zip(self.populations_, proba.T, strict=True):
             found = _core.true_value_posteriors(
                 model._population(),  # noqa: SLF001
-                data.core_view(missing=True),
+                data.core_view(missing=True, limits=True),
                 True,
                 covariances=False,
                 n_threads=thread_count(self.n_threads),
+                limits=data.limits,
             )
             mean += p[:, np.newaxis] * found["means"]
         return mean

@@ -6,7 +6,7 @@ population of all leaves, as Gaussians, as mixtures, or as posterior means.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
@@ -21,13 +21,13 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
-from .error_scale import estimate, groups_of, require_error_scale
+from .error_scale import SIZES_NEED_READINGS, estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
 from .fitting import require_start, warn_of_columns
 from .fixed_parts import require_fixed
 from .heavy_tailed import HeavyTailed
 from .novelty import NoveltyTested
-from .population_model import PopulationModel
+from .population_model import MEASUREMENT_PARTS, PopulationModel
 from .populations import form_of, posterior_covariances
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class EmpiricalBayes(
     :math:`\sum_k a_k N(m_k, V_k)`. `fit` estimates the population from all measurements (extreme
     deconvolution); `transform` returns the posterior of each true value. It lies nearer to where
     true values lie, most so where the error is large, and uses what the better measured features
-    of the same example say. A value that is missing is a measurement of infinite error.
+    of the same example say. A value that is missing is a measurement of infinite error; one of
+    which a limit alone is known, such as "below 0.25", is not missing (see `X_lower` of `fit`).
 
     Use it where an error bar means "measured with this error". Where the example itself is a
     distribution (an image under unknown shifts, the frames of a clip), it goes to the classifier as
@@ -179,6 +180,12 @@ class EmpiricalBayes(
     differ far less than their errors let expect, the errors are too large, and all posteriors are
     near the mean of the column.
 
+    With one limit in a row, posteriors and likelihood are exact. With several, expectation
+    propagation stands in for the integral over all of them: where limited values are correlated by
+    up to 0.5, moments were within 0.01 standard deviations of those of draws; where two that are
+    limited on the same side are almost copies of one another, standard deviations come out up to
+    10 % too small. `error_scale` cannot be estimated from limits.
+
     The fit takes steps of expectation maximisation first, then of L-BFGS, or again of expectation
     maximisation where that fails.
 
@@ -204,6 +211,9 @@ class EmpiricalBayes(
            [3. , 2.9],
            [4. , 3.7]])
     """
+
+    __metadata_request__fit: ClassVar[dict[str, bool | None]] = MEASUREMENT_PARTS
+    __metadata_request__transform: ClassVar = MEASUREMENT_PARTS
 
     def __init__(
         self,
@@ -251,6 +261,8 @@ class EmpiricalBayes(
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        X_lower: ArrayLike | None = None,
+        X_upper: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Estimate the population of true values.
@@ -265,6 +277,10 @@ class EmpiricalBayes(
             Standard deviations of the errors; infinite where a value is missing.
         X_cov : Covariances or array-like, optional
             Covariances of the errors; an array is read by its dimensions, as by `Gaussians`.
+        X_lower, X_upper : array-like of shape (n_samples, n_features), optional
+            Limits of readings that are not known themselves: above `X_lower`, below `X_upper`, or
+            between both; NaN where there is none. `X` is NaN there, and the error that of the
+            reading, 0 where the limit is of the true value itself.
         sample_weight : array-like of shape (n_samples,), optional
             Weights >= 0 of the examples. If all are whole numbers, they count repetitions. Any
             others tell how examples compare, such as 1 / n or probabilities: their scale does not
@@ -288,15 +304,15 @@ class EmpiricalBayes(
             For columns of which measurements do not tell what true values are like.
         """
         with self._all_or_nothing():
-            return self._fit(X, X_std, X_cov, sample_weight)
+            self._check_parameters()
+            data = self._read(X, X_std, X_cov, X_lower, X_upper, reset=True)
+            self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
+            return self._fit(X, data, sample_weight)
 
-    def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
-        self._check_parameters()
+    def _fit(self, X: Any, data: Gaussians, sample_weight: Any) -> Self:
         if self.fixed and isinstance(self.init, str):  # which files do not keep
             raise ValueError("fixed needs init=(weights, means, covariances), whose values stay")
         self.__dict__.pop("left_out_tails_", None)  # of another fit
-        data = self._read(X, X_std, X_cov, reset=True)
-        self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
         weights = read_example_weights(X, sample_weight, len(data))
         counted = (weights > 0)[:, np.newaxis]
         refuse_where(
@@ -306,6 +322,8 @@ class EmpiricalBayes(
             data.mean,
         )
         groups = groups_of(self.error_scale, data.shape[1])
+        if groups is not None:
+            data.require_no_limits("X", SIZES_NEED_READINGS)
         if groups is None:
             self.error_scale_ = np.full(data.shape[1], float(self.error_scale))
             data = self._in_right_size(data)
@@ -351,12 +369,14 @@ class EmpiricalBayes(
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        X_lower: ArrayLike | None = None,
+        X_upper: ArrayLike | None = None,
     ) -> Any:
         """Return what is known of the true values behind measurements.
 
         Parameters
         ----------
-        X, X_std, X_cov
+        X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`; those without errors are certain.
 
         Returns
@@ -371,7 +391,7 @@ class EmpiricalBayes(
         """
         check_is_fitted(self)
         self._check_choice("output", _OUTPUTS)
-        data = self._read(X, X_std, X_cov, reset=False)
+        data = self._read(X, X_std, X_cov, X_lower, X_upper, reset=False)
         joined, alone = self.output != "mixture", self.output == "mean"
         if self.output == "auto":
             # Older files and pickles do not tell.

@@ -44,6 +44,10 @@ _FLATTEST = 1e-2  # curvature over what is expected of it
 _EQUAL = 1e-9
 _BLOCK = 1 << 20
 NO_ERRORS = "there are no errors"
+SIZES_NEED_READINGS = (
+    ", from which the size of errors is not estimated: leave error_scale a number, and test errors "
+    "with the rows that have no limit"
+)
 
 
 class Profile:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from halosvm.checks.estimator import read_example_weights
 
-from .error_scale import PROFILED, Profile, why_unknown
+from .error_scale import PROFILED, SIZES_NEED_READINGS, Profile, why_unknown
 from .fitting import Fitter
 from .populations import form_of
 
@@ -120,6 +120,7 @@ class ErrorTested:
             )
         settings._check_parameters()  # noqa: SLF001
         data = settings._read(X, X_std, X_cov, reset=True)  # noqa: SLF001
+        data.require_no_limits("X", SIZES_NEED_READINGS)
         weights = read_example_weights(X, sample_weight, len(data))
         form = form_of(settings.covariance, settings.n_factors, data.shape[1])
         fitter = Fitter(settings, data, weights, form)

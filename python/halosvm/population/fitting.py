@@ -80,7 +80,7 @@ class Fitter:
     def log_density(self, result: Any) -> Array:
         """Return the log density of each row under a fit."""
         return _core.measurement_log_density(
-            result["population"], self.data.core_view(missing=True), self.n_threads
+            result["population"], self.view(), self.n_threads, self.data.limits
         )
 
     def fit_best(self, n_components: int) -> Any:
@@ -118,10 +118,11 @@ class Fitter:
         diagonal = DIAGONAL.population(np.ones(1), self.mean[np.newaxis], whole)
         points = _core.true_value_posteriors(
             diagonal,
-            self.data.core_view(missing=True),
+            self.view(),
             True,
             covariances=False,
             n_threads=self.n_threads,
+            limits=self.data.limits,
         )["means"]
         mean = np.average(points, axis=0, weights=self.weights)
         apart = points - mean
@@ -134,10 +135,11 @@ class Fitter:
         one = self.fit_from(self._single_start(), tol=1e-3)["population"]
         points = _core.true_value_posteriors(
             one,
-            self.data.core_view(missing=True),
+            self.view(),
             True,
             covariances=False,
             n_threads=self.n_threads,
+            limits=self.data.limits,
         )["means"]
         used = self.weights > 0
         return points[used], self.weights[used], self.form.covariances(one)[0]
@@ -146,7 +148,7 @@ class Fitter:
         """Return the fit of the core that begins with a population."""
         settings = self.settings
         return _core.fit_population(
-            self.data.core_view(missing=True),
+            self.view(),
             start,
             labels=np.zeros(len(self.data), dtype=np.intp) if start.classes else (),
             sample_weight=self.weights,
@@ -157,7 +159,12 @@ class Fitter:
             scale=self.scale,
             n_threads=self.n_threads,
             report=print_progress if settings.verbose and tol is None else None,
+            limits=self.data.limits,
         )
+
+    def view(self) -> _core.Gaussians:
+        """Return the core's view of the data, of which values may be missing or limited."""
+        return self.data.core_view(missing=True, limits=True)
 
 
 def require_start(init: Any, n_components: int | str) -> None:
@@ -190,15 +197,27 @@ def as_repetitions(weights: Array) -> Array:
 
 def warn_of_columns(data: Gaussians, weights: Array) -> None:
     """Warn of features whose measurements do not tell what their true values are like."""
-    counts = np.sum(~np.isnan(data.mean) & (weights > 0)[:, np.newaxis], axis=0)
+    counted = (weights > 0)[:, np.newaxis]
+    counts = np.sum(~np.isnan(data.mean) & counted, axis=0)
+    limited: NDArray[np.bool_] = np.zeros(len(counts), dtype=bool)
+    if data.limits is not None:
+        given = [~np.isnan(each) & counted for each in data.limits]
+        below, above = (np.asarray(each.any(axis=0)) for each in given)
+        limited = below | above
+        _warn(
+            data,
+            (counts == 0) & (below != above),
+            "limits on one side and no value: they do not tell where the true values lie, which "
+            "the fit moves away from them without end",
+        )
     _warn(
         data,
-        counts == 0,
+        (counts == 0) & ~limited,
         "no value: nothing is known of the true values, which are taken for N(0, 1); leave it out",
     )
     _warn(
         data,
-        counts == 1,
+        (counts == 1) & ~limited,
         "one value: it does not tell how much true values differ, which is taken for almost 0",
     )
     rows = np.flatnonzero(weights > 0)

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+def values_or_limits(X: Gaussians) -> Array:
+    """Return the values; of columns without any, the limits: a start, no estimate.
+
+    Beside values, limits may be far away, as those that say nothing.
+    """
+    values: Array = X.mean.astype(np.float64)
+    if X.limits is None:
+        return values
+    bare = np.isnan(values).all(axis=0)
+    return np.where(bare & X.limits.there, X.limits.middles(), values)
+
+
 def robust_scale(X: Gaussians, weights: Array) -> tuple[Array, Array]:
     """Return a mean and a variance above 0 of the true values of each feature, (n_features,) each.
 
@@ -30,12 +42,12 @@ def robust_scale(X: Gaussians, weights: Array) -> tuple[Array, Array]:
     mean, variance = np.zeros(d), np.ones(d)
     used = np.flatnonzero(weights > 0)
     used = used[:: max(1, len(used) // _ROWS)]
-    values = X.mean[used].astype(np.float64)
+    values = values_or_limits(X[used])
     errors = X.covariances[used].variances()
     for j in range(d):
         there = ~np.isnan(values[:, j])
         if not there.any() and n > _ROWS:
-            column = X.mean[:, j]
+            column = values_or_limits(X[:, [j]])[:, 0]
             rows = np.flatnonzero(~np.isnan(column) & (weights > 0))[:_ROWS]
             if rows.size:
                 error = X.covariances[rows].variances()[:, j]

@@ -33,10 +33,18 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+# What its estimators ask for by themselves where metadata are routed.
+MEASUREMENT_PARTS: dict[str, bool | None] = dict.fromkeys(
+    ("X_std", "X_cov", "X_lower", "X_upper"), True
+)
+
+
 class PopulationModel(GaussianEstimator):
     """A population sum_k a_k N(m_k, V_k) behind measurements; base class of its estimators."""
 
-    __metadata_request__score: ClassVar = {"X_std": True, "X_cov": True}
+    __metadata_request__score: ClassVar = MEASUREMENT_PARTS
+
+    _takes_limits = True
 
     covariance: str
     n_factors: int | None
@@ -56,18 +64,21 @@ class PopulationModel(GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        X_lower: ArrayLike | None = None,
+        X_upper: ArrayLike | None = None,
     ) -> Array:
         """Return the log density of each measurement, with its error.
 
         Parameters
         ----------
-        X, X_std, X_cov
+        X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            0 where nothing is measured.
+            0 where nothing is measured. A limit enters with the probability that the reading lies
+            within it.
 
         Warns
         -----
@@ -75,21 +86,25 @@ class PopulationModel(GaussianEstimator):
             If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
-        return self._log_density(self._read(X, X_std, X_cov, reset=False))
+        return self._log_density(self._read(X, X_std, X_cov, X_lower, X_upper, reset=False))
 
     def _log_density(self, data: Gaussians) -> Array:
         return _core.measurement_log_density(
-            self._population(), data.core_view(missing=True), thread_count(self.n_threads)
+            self._population(),
+            data.core_view(missing=True, limits=True),
+            thread_count(self.n_threads),
+            data.limits,
         )
 
     def _posteriors(self, data: Gaussians, *, joined: bool, covariances: bool) -> dict[str, Any]:
         """Return posteriors of true values as the core tells them."""
         return _core.true_value_posteriors(
             self._population(),
-            data.core_view(missing=True),
+            data.core_view(missing=True, limits=True),
             joined,
             covariances=covariances,
             n_threads=thread_count(self.n_threads),
+            limits=data.limits,
         )
 
     def _require_normal_errors(self, what: str) -> None:
@@ -104,16 +119,19 @@ class PopulationModel(GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        X_lower: ArrayLike | None = None,
+        X_upper: ArrayLike | None = None,
     ) -> float:
         """Return the mean log density of measurements.
 
         Parameters
         ----------
-        X, X_std, X_cov
+        X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
         y : ignored
         """
-        return float(np.mean(self.score_samples(X, X_std=X_std, X_cov=X_cov)))
+        given = {"X_std": X_std, "X_cov": X_cov, "X_lower": X_lower, "X_upper": X_upper}
+        return float(np.mean(self.score_samples(X, **given)))
 
     def bic(
         self,
@@ -121,15 +139,18 @@ class PopulationModel(GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        X_lower: ArrayLike | None = None,
+        X_upper: ArrayLike | None = None,
     ) -> float:
         """Return the Bayesian information criterion; lower is better.
 
         Parameters
         ----------
-        X, X_std, X_cov
+        X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
         """
-        densities = self.score_samples(X, X_std=X_std, X_cov=X_cov)
+        given = {"X_std": X_std, "X_cov": X_cov, "X_lower": X_lower, "X_upper": X_upper}
+        densities = self.score_samples(X, **given)
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
         k, d = self.n_components_, self.n_features_in_
         # Older pickles have neither.
@@ -143,12 +164,14 @@ class PopulationModel(GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        X_lower: ArrayLike | None = None,
+        X_upper: ArrayLike | None = None,
     ) -> Array:
         """Return the probability that the true value behind each measurement is of each component.
 
         Parameters
         ----------
-        X, X_std, X_cov
+        X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
 
         Returns
@@ -156,7 +179,7 @@ class PopulationModel(GaussianEstimator):
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        data = self._read(X, X_std, X_cov, reset=False)
+        data = self._read(X, X_std, X_cov, X_lower, X_upper, reset=False)
         found = self._posteriors(data, joined=False, covariances=False)
         shares: Array = found["responsibilities"].reshape(len(data), -1)
         return shares
@@ -187,11 +210,21 @@ class PopulationModel(GaussianEstimator):
             )
         return X, component
 
-    def _read(self, X: Any, X_std: Any, X_cov: Any, *, reset: bool) -> Gaussians:
+    def _read(
+        self,
+        X: Any,
+        X_std: Any,
+        X_cov: Any,
+        X_lower: Any = None,
+        X_upper: Any = None,
+        *,
+        reset: bool,
+    ) -> Gaussians:
         if isinstance(X, GaussianMixtures):
             raise TypeError("X is GaussianMixtures; measurements have Gaussian errors")
         X_std, X_cov = without_counted_errors(X, X_std, X_cov)
-        data = self._read_measurements(X, X_std, X_cov, reset=reset)
+        parts = {"X_std": X_std, "X_cov": X_cov, "X_lower": X_lower, "X_upper": X_upper}
+        data = self._read_measurements(X, parts, reset=reset)
         if reset:
             self._remember_units(data)
             self._remember_errors(have_errors(data))
@@ -206,9 +239,9 @@ class PopulationModel(GaussianEstimator):
         scales = getattr(self, "error_scale_", None)  # older files and pickles have none
         return data if scales is None else with_scaled_errors(data, scales)
 
-    def _read_measurements(self, X: Any, X_std: Any, X_cov: Any, *, reset: bool) -> Gaussians:
+    def _read_measurements(self, X: Any, parts: dict[str, Any], *, reset: bool) -> Gaussians:
         if isinstance(X, Gaussians):
-            data = as_gaussians(X, X_std=X_std, X_cov=X_cov, missing=True)
+            data = as_gaussians(X, **parts, missing=True, limits=True)
         else:
             labels = frames.labels_of(X, "X")
             bare, unit = units.split(X)
@@ -228,8 +261,8 @@ class PopulationModel(GaussianEstimator):
             of_each = units.for_features(unit, means.shape[1])
             if labels.names is None and labels.columns is None:
                 labels = labels._replace(names=getattr(self, "feature_names_in_", None))
-            spreads = {"std": X_std, "cov": X_cov}
-            state = with_errors(X_NAMES, means, labels, of_each, missing=True, **spreads)
+            given = {name.removeprefix("X_"): part for name, part in parts.items()}
+            state = with_errors(X_NAMES, means, labels, of_each, missing=True, **given)
             data = Gaussians.of_state(state)
             if not needs_own_reading(bare):
                 return data

@@ -12,6 +12,7 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     features           Gaussians or bounded inputs -> features of a kernel, or how far these move
     perturbations      bounded inputs -> the strongest ones that gradient ascent finds
     empirical_bayes    measurements -> population, posteriors of true values, log odds, tails
+    limits             a measurement with one limit, and a population -> its posterior
 """
 
 from .empirical_bayes import (
@@ -24,6 +25,7 @@ from .empirical_bayes import (
 )
 from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
+from .limits import limited_posterior
 from .linear import (
     bilinear,
     covariance_product,
@@ -126,6 +128,7 @@ __all__ = [
     "hessian_vector",
     "hinge",
     "level2_kernel",
+    "limited_posterior",
     "marginal_logistic",
     "mixture_kernel",
     "norm_spread",

@@ -50,7 +50,8 @@ def test_no_pairs_are_made_where_the_caller_says_there_are_none():
 
 def test_sides_are_joined_by_the_mean_of_their_sizes():
     frame = pd.DataFrame({"x": [1.0, 2.0], "up": [0.5, 1.0], "low": [-1.5, -3.0]})
-    X = Gaussians.from_frame(frame, errors={"x": ("up", "low")})
+    with pytest.warns(UserWarning, match="more than a factor of 2, of 'x' in 2 rows"):
+        X = Gaussians.from_frame(frame, errors={"x": ("up", "low")})
     np.testing.assert_array_equal(X.covariances.variances(), [[1.0], [4.0]])
 
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "halosvm/gaussians/gaussians.hpp"
+#include "halosvm/population/limits.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -70,8 +71,10 @@ class Measurements {
  public:
   /// \param X means (NaN: missing) and errors, which must outlive this object, as must \p weights.
   /// \param weights of the examples, or null; rows of weight 0 are left out.
-  /// \throws std::invalid_argument for infinite values, and weights that are negative, not finite or all 0.
-  Measurements(const Gaussians& X, const double* weights, const Execution& execution);
+  /// \param limits of values that are NaN, as large as X, which must outlive this object, too.
+  /// \throws std::invalid_argument for infinite values, weights that are negative, not finite or all 0, and limits that
+  /// contradict each other or stand beside a value.
+  Measurements(const Gaussians& X, const double* weights, const Execution& execution, const Limits& limits = {});
   ~Measurements();
   /// Takes over what the other has prepared.
   Measurements(Measurements&&) noexcept;
@@ -87,7 +90,8 @@ class Measurements {
 
 /// out(i) = log p(x_i), for every row; 0 where nothing is measured and -infinity where it underflows.
 /// \throws std::invalid_argument that names the row and the component where V_k + S_i is singular.
-void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution);
+void log_density(const Population& population, const Gaussians& X, VectorRef out, const Execution& execution,
+                 const Limits& limits = {});
 
 /// How a population is fitted.
 struct PopulationSettings {
@@ -158,7 +162,8 @@ class Posteriors {
   enum class Kind : std::uint8_t { zero, diagonal, low_rank, full };
 
   /// \p population and \p X must outlive this object.
-  Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution);
+  Posteriors(const Population& population, const Gaussians& X, bool joined, const Execution& execution,
+             const Limits& limits = {});
 
   /// The kind that \ref PosteriorTarget needs memory for.
   Kind kind() const { return kind_; }

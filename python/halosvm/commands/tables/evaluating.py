@@ -76,8 +76,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
             f"{as_option(trained.group)} leaves out those of objects it has seen",
         )
     w = np.ones(len(table.lines)) if table.weights is None else table.weights
-    X = as_taken(model, table.examples)
     with named(table.path):
+        X = as_taken(model, table.examples)
         if values:
             lines = list(_errors(machine, table.values, as_the_machine_sees(model, X), w))
         else:

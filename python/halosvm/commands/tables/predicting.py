@@ -46,8 +46,8 @@ def predict(arguments: argparse.Namespace) -> None:
     require_population(arguments, model)
     table = read(arguments, model_features=names, trained=trained)
     columns = dict(table.kept)
-    X = as_taken(model, table.examples)
     with named(table.path):
+        X = as_taken(model, table.examples)
         if is_regressor(machine_of(model)):
             predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X).items()}
         else:

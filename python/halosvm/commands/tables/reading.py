@@ -82,6 +82,7 @@ def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Rea
         missing=arguments.missing,
         units=not arguments.ignore_units,
         sentinels=tuple(arguments.sentinel),
+        limits={feature: column for feature, (column, *_) in arguments.limit},
         labels=getattr(arguments, "labels", None),
         covariances=arguments.covariances,
         covariance_kind=arguments.covariances_are,

@@ -84,8 +84,8 @@ def train(arguments: argparse.Namespace) -> None:
             task = task.by_groups(groups)
         X = table.examples
         pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
-        X = as_taken(pipeline, X)
         with named(table.path):
+            X = as_taken(pipeline, X)
             fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
         if classes:
             predicted = np.searchsorted(fitted.classes_, fitted.predict(X))
@@ -152,7 +152,7 @@ def _ask_about_numbers(table: Table, column: str | None) -> None:
 
 def _meaning(table: Table, arguments: argparse.Namespace) -> tuple[str, str]:
     """Return what errors mean where no option says it, and why, in words."""
-    if arguments.components != 1 or arguments.missing == "impute":
+    if arguments.components != 1 or arguments.missing == "impute" or table.limits is not None:
         return "measurement", ""
     names = [name for error in table.errors.values() for name in error.names]
     measured = of_measurements(table.errors)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from halosvm.checks import units
-from halosvm.checks.error_names import INVERSE_VARIANCE, STD
+from halosvm.checks.error_names import INVERSE_VARIANCE, STD, unequal_sides_told
 from halosvm.files.tables.labels import is_missing_label
+from halosvm.files.tables.limits import take_flags
 from halosvm.files.tables.trouble import TableError, counted
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from halosvm.checks.error_names import ErrorColumn
+    from halosvm.checks.limits import Limits
     from halosvm.files.tables.long import LongColumns
     from halosvm.files.tables.reading import Reading
     from halosvm.files.tables.roles import Roles
@@ -36,25 +38,34 @@ if TYPE_CHECKING:
 def numbers_of(
     columns: Columns, roles: Roles, numbers: Sequence[str], reading: Reading
 ) -> tuple[Array, Array, list[str]]:
-    """Return values and standard deviations side by side, both NaN where the value is missing."""
+    """Return values and standard deviations side by side, both NaN where the value is missing.
+
+    Where a feature has a limit, which `columns.limits` then holds, the value alone is NaN.
+    """
     names = [*numbers, *(name for error in roles.errors.values() for name in error.names)]
-    block = finite(columns, names, reading)
+    block = finite(columns, names, reading, roles.features)
+    take_flags(columns, reading.limits, block, names, roles.features)
+    limited = limited_cells(columns, numbers)
     if reading.missing == "error":
-        _refuse_missing(columns, block, names, roles)
+        _refuse_missing(columns, block, names, roles, limited)
     values = block[:, : len(numbers)].copy()
     std = np.zeros_like(values)
     where = {name: j for j, name in enumerate(numbers)}
     begin, without = len(numbers), 0
+    sides: dict[str, Array] = {}
     for feature, error in roles.errors.items():
         end, j = begin + len(error.names), where[feature]
         factor = _error_factor(columns, feature, error)
         std[:, j] = _standard_deviations(columns, error, block[:, begin:end]) * factor
+        if len(error.names) > 1:
+            sides[feature] = block[:, begin:end]
         begin = end
         missing = np.isnan(std[:, j]) & ~np.isnan(values[:, j])
         without += int(np.sum(missing))
         values[missing, j] = np.nan
-        std[np.isnan(values[:, j]), j] = np.nan
-    notes = list(_sentinels_told(block, names))
+        std[np.isnan(values[:, j]) & ~limited[:, j], j] = np.nan
+        _refuse_limits_without_errors(columns, feature, error, limited[:, j] & np.isnan(std[:, j]))
+    notes = [*_sentinels_told(block, names), *filter(None, [unequal_sides_told(sides)])]
     if without and reading.missing == "impute":
         notes.append(f"{counted(without, 'value')} without an error taken as missing")
     return values, std, notes
@@ -100,9 +111,33 @@ def weights_of(columns: Columns, name: str, reading: Reading) -> Array:
     return weights
 
 
-def finite(columns: Columns, names: Sequence[str], reading: Reading) -> Array:
-    """Return columns of numbers, NaN where one is missing, after a check that none is infinite."""
+def limited_cells(columns: Columns, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Mark the cells of columns that have a limit."""
+    found = columns.limits.of(names)
+    shape = len(columns.lines), len(names)
+    return np.zeros(shape, dtype=bool) if found is None else found.there
+
+
+def _refuse_limits_without_errors(
+    columns: Columns, feature: str, error: ErrorColumn, bad: npt.NDArray[np.bool_]
+) -> None:
+    if bad.any():
+        raise TableError(
+            f"{_place(columns, int(np.argmax(bad)))}, column {error.names[0]!r}: no error beside "
+            f"the limit of {feature!r}; write that of the reading, 0 where the limit is of the "
+            "true value itself"
+        )
+
+
+def finite(
+    columns: Columns, names: Sequence[str], reading: Reading, features: Sequence[str] = ()
+) -> Array:
+    """Return columns of numbers, NaN where one is missing, after a check that none is infinite.
+
+    Limits of features are NaN, too, and others refused.
+    """
     block = columns.numbers(names)
+    columns.limits.refuse_but_for(features, names, columns)
     for sentinel in reading.sentinels:
         block[block == sentinel] = np.nan
         if abs(sentinel) < np.finfo(np.float32).max:
@@ -111,10 +146,17 @@ def finite(columns: Columns, names: Sequence[str], reading: Reading) -> Array:
     return block
 
 
-def _refuse_missing(columns: Columns, block: Array, names: Sequence[str], roles: Roles) -> None:
+def _refuse_missing(
+    columns: Columns,
+    block: Array,
+    names: Sequence[str],
+    roles: Roles,
+    limited: npt.NDArray[np.bool_],
+) -> None:
     """Raise for the first row with a missing cell, or with an error that is infinite."""
     inverse = {e.names[0] for e in roles.errors.values() if e.holds == INVERSE_VARIANCE}
     absent = np.isnan(block)
+    absent[:, : limited.shape[1]] &= ~limited
     absent |= (block == 0) & np.array([name in inverse for name in names])
     rows = np.flatnonzero(absent.any(axis=1))
     if rows.size:
@@ -186,6 +228,7 @@ def complete_rows(
 ) -> tuple[npt.NDArray[np.intp], list[str]]:
     """Return the rows to use, and what is to be told of the others."""
     missing = np.isnan(values)
+    missing[:, :n_features] &= ~limited_cells(columns, numbers[:n_features])
     no_label = np.array([is_missing_label(cell) for cell in labels], dtype=bool)
     if reading.missing == "drop":
         bad = np.asarray(missing.any(axis=1)) | (no_label if labels else False)
@@ -262,8 +305,9 @@ def convert(
     std: Array,
     names: Sequence[str],
     wanted: Sequence[str | None],
+    limits: Limits | None = None,
 ) -> None:
-    """Convert values and errors to the units that a model was trained in, in place."""
+    """Convert values, errors and limits to the units a model was trained in, in place."""
     for j, (name, text) in enumerate(zip(names, wanted, strict=True)):
         unit = columns.unit(name)
         if text is None and unit is None:
@@ -275,9 +319,10 @@ def convert(
 
         try:
             target = Unit(text)
-            values[:, j : j + 1] = units.converted(
-                values[:, j : j + 1], (unit,), (target,), "it", "the model"
-            )
+            for array in (values, *(limits or ())):
+                array[:, j : j + 1] = units.converted(
+                    array[:, j : j + 1], (unit,), (target,), "it", "the model"
+                )
             factors = units.error_factors((unit,), (target,), 2, "it", "the model")
         except (ValueError, TypeError) as error:
             raise TableError(f"{own}, the model was trained on it in {text}: {error}") from error

@@ -13,6 +13,7 @@ import numpy as np
 
 from halosvm.checks.error_names import INVERSE_VARIANCE, STD, VARIANCE, ErrorColumn, held_by
 from halosvm.files.tables.cells import finite, name_and_unit
+from halosvm.files.tables.limits import LimitColumns
 from halosvm.files.tables.roles import require_columns
 from halosvm.files.tables.trouble import ChoiceError, TableError, named
 from halosvm.uncertainty.long_tables import occurrences
@@ -77,6 +78,7 @@ class LongColumns:
         objects, self._row = self._named(long.object)
         features, self._column = self._named(long.feature)
         self.lines = np.array([*objects, None], dtype=object)[:-1]
+        self.limits = LimitColumns(len(objects))
         called = [name_and_unit(name, features)[0] for name in model_features or ()]
         if set(called) & set(features):  # of objects without a row of them they are missing
             features += [name for name in called if name not in features]

@@ -37,6 +37,8 @@ class Reading:
         Whether units are used, or numbers taken as they are.
     sentinels : sequence of float
         Numbers that stand for missing cells.
+    limits : mapping of str to str
+        The column of flags, < or >, of a feature whose numbers are limits there.
     labels, covariances : path-like or None
         The other files of SVM-GSU's three.
     covariance_kind : {"full", "diagonal", "isotropic"} or None
@@ -52,6 +54,7 @@ class Reading:
     missing: Literal["error", "drop", "impute"] = "error"
     units: bool = True
     sentinels: Sequence[float] = ()
+    limits: Mapping[str, str] = field(default_factory=dict)
     labels: str | os.PathLike[str] | None = None
     covariances: str | os.PathLike[str] | None = None
     covariance_kind: str | None = None
@@ -81,6 +84,7 @@ def refuse_options_of_others(
             "missing": reading.missing != "error",
             "long": reading.long is not None,
             "sentinel": reading.sentinels,
+            "limit": reading.limits,
             "errors-in": rules.patterns != PLAIN.errors.patterns,
             "error": rules.pairs,
             "errors-are": rules.holds != PLAIN.errors.holds,

@@ -38,7 +38,7 @@ from halosvm.files.tables.opening import (
 from halosvm.files.tables.reading import PLAIN, Reading, refuse_options_of_others
 from halosvm.files.tables.roles import find_roles, require_columns
 from halosvm.files.tables.text import TextColumns
-from halosvm.files.tables.trouble import ChoiceError, TableError, listing, named
+from halosvm.files.tables.trouble import ChoiceError, TableError, counted, listing, named
 from halosvm.files.tables.typed import WITH_COLUMNS, TypedColumns
 from halosvm.gaussians.gaussians import Gaussians, as_gaussians
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from halosvm.checks.limits import Limits
     from halosvm.files.tables.cells import Columns
     from halosvm.gaussians.covariances import Covariances
 
@@ -79,6 +80,8 @@ class Table:
         label column was asked for.
     lines : sequence of int or str
         The line of the file on which each row ends, or its number, counted from 1.
+    limits : Limits or None
+        Lower and upper limits, where `mean` is NaN; None if there is none.
     values, values_std : ndarray of shape (n_samples,) or None
         The values of a regression and their standard deviations; None when no column of values was
         asked for, and when it has no error column.
@@ -102,6 +105,7 @@ class Table:
     labels: list[str]
     lines: Any
     covariances: Covariances | None = None
+    limits: Limits | None = None
     values: Array | None = None
     values_std: Array | None = None
     target_unit: str | None = None
@@ -121,8 +125,15 @@ class Table:
         names = np.array(self.features, dtype=object)
         self._refuse_too_large()
         with named(self.path):
+            lower, upper = self.limits or (None, None)
             X = as_gaussians(
-                self.mean, X_std=self.std, X_cov=self.covariances, sparse=True, missing=True
+                self.mean,
+                X_std=self.std,
+                X_cov=self.covariances,
+                X_lower=lower,
+                X_upper=upper,
+                sparse=True,
+                missing=True,
             )
         return X.replaced(feature_names=names)
 
@@ -359,6 +370,7 @@ def _from_columns(
         # A model names its features: what is kept beside them may be one, or the errors of one.
         not_features=[
             *(name for name in (label, weight) if name is not None),
+            *reading.limits.values(),
             *(keep if chosen is None else ()),
         ],
         target=target,
@@ -370,11 +382,14 @@ def _from_columns(
     values, std, notes = numbers_of(columns, roles, numbers, reading)
     of_each = tuple(columns.unit(name) for name in numbers)
     n_features = len(roles.features)
+    limits = columns.limits.of(roles.features)
+    if limits is not None:
+        notes.append(f"{counted(int(limits.there.sum()), 'reading')} known by a limit alone")
     if model_features is None:
         names = tuple(with_unit(n, u) for n, u in zip(roles.features, of_each, strict=False))
     else:
         names = tuple(model_features)
-        convert(columns, values, std, roles.features, [unit for _, unit in wanted])
+        convert(columns, values, std, roles.features, [unit for _, unit in wanted], limits)
     labels = [] if label is None else columns.cells(label)
     if weight is not None:
         numbers.append(weight)
@@ -388,6 +403,7 @@ def _from_columns(
         errors=errors,
         mean=np.ascontiguousarray(values[rows, :n_features]),
         std=np.ascontiguousarray(std[rows, :n_features]) if errors else None,
+        limits=None if limits is None else limits.taken(rows),
         labels=[labels[row] for row in rows] if labels else [],
         lines=columns.lines[rows],
         values=None if target is None else values[rows, n_features].copy(),

@@ -22,6 +22,7 @@ from halosvm.files.tables.dialects import (
     split_line,
     with_separator_line,
 )
+from halosvm.files.tables.limits import LimitColumns, limit_of
 from halosvm.files.tables.rows import count_cells
 from halosvm.files.tables.text_numbers import SPELLINGS, advice_on, number_of
 from halosvm.files.tables.trouble import TableError, counted
@@ -75,6 +76,7 @@ class TextColumns:
         self.lines = rows
         if not len(self.lines):
             raise TableError(f"{path} has a header and no rows")
+        self.limits = LimitColumns(len(self.lines))
 
     def unit(self, name: str) -> None:
         """Return the unit of a column, which text does not have."""
@@ -83,7 +85,8 @@ class TextColumns:
         """Return columns of numbers side by side, NaN for cells that are missing."""
         try:
             frame = self._read(names, dtype=np.float64, na_values=SPELLINGS, na_filter=True)
-            return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
+            # one column is what pandas holds, which must not be written to
+            return np.require(frame.to_numpy(dtype=np.float64), requirements=["C", "W"])
         except (ValueError, OverflowError):
             return self._numbers_cell_by_cell(names)
 
@@ -284,6 +287,10 @@ class TextColumns:
         for j in failed:
             for row, cell in enumerate(self._texts([names[j]]).iloc[:, 0].tolist()):
                 value = number_of(cell, self._decimal)
+                limit = limit_of(cell, self._decimal) if value is None else None
+                if limit is not None:
+                    self.limits.add(names[j], row, *limit)
+                    value = np.nan
                 if value is None:
                     first = min(first or (row, j, cell), (row, j, cell))
                     break

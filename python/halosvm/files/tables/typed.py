@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halosvm.files.tables.claims import check_ecsv, check_fits, check_votable, read_arrow
+from halosvm.files.tables.limits import LimitColumns
 from halosvm.files.tables.opening import require_package
 from halosvm.files.tables.room import Room
 from halosvm.files.tables.trouble import TableError, remedy_for_text
@@ -82,6 +83,7 @@ class TypedColumns:
         self.lines = np.arange(1, n_rows + 1)
         if not n_rows or not self.names:
             raise TableError(f"{path} has a header and no rows")
+        self.limits = LimitColumns(n_rows)
 
     def unit(self, name: str) -> Any:
         """Return the unit of a column, None for none."""

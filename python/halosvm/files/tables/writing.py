@@ -107,6 +107,10 @@ def write_table(
     list of str
         What is to be known for reading it again.
     """
+    if table.limits is not None:
+        raise TableError(
+            f"{table.path}: {table.limits.first()}, which the formats to write have no place for"
+        )
     if form in WITH_COLUMNS:
         write_columns(_columns(table, label), path, form)
         return []

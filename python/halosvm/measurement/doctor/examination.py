@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _ROWS_OF_TESTS, _FEWEST, _WORK = 2000, 500, 400_000
 _WIDE = 30  # features, beyond which a population has factors
 _CLEAR = 2.0  # standard errors
+_NO_LIMITS = ", which the doctor does not examine: leave out such rows"
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,7 @@ def doctor(
     rng = check_random_state(random_state)
     reader = EmpiricalBayes()
     data = reader._read(X, X_std, X_cov, reset=True)  # noqa: SLF001
+    data.require_no_limits("X", ", which the doctor does not examine: leave out such rows")
     if data.covariances.certain and not np.isnan(data.mean).any():
         raise ValueError("X has neither errors nor missing values; give X_std or X_cov")
     weights = read_example_weights(X, sample_weight, len(data))
@@ -253,6 +255,7 @@ def doctor(
         if columns != data.shape[1:]:
             raise ValueError(f"X_test has {columns[0]} features, X has {data.shape[1]} features")
         new = reader._read(X_test, X_test_std, X_test_cov, reset=False)  # noqa: SLF001
+        new.require_no_limits("X_test", _NO_LIMITS)
         found["new_rows"] = compared(data, new, rng)
     if y is None:
         return Diagnosis(**found)
