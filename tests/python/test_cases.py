@@ -1,4 +1,4 @@
-"""Many cases in one test: none is left out, pairs of values all meet, and a failure tells its case."""
+"""Many cases in one test: none is left out, pairs of values meet, and a failure tells its case."""
 
 import itertools
 
