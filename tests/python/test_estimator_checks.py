@@ -49,6 +49,8 @@ ESTIMATORS = [
     UncertainStandardScaler(),
 ]
 
+SLOW = (ClassPopulations, MeasurementClassifier, MeasurementRegressor)  # many fits in each fit
+
 EXPECTED_TO_FAIL = {
     EmpiricalBayes: {
         "check_estimators_pickle": (
@@ -65,7 +67,14 @@ EXPECTED_TO_FAIL = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        pytest.param(each, marks=pytest.mark.campaign) if type(each) in SLOW else each
+        for each in ESTIMATORS
+    ],
+    ids=repr,
+)
 def test_estimator_passes_the_checks_of_scikit_learn(estimator):
     pass_checks(estimator, EXPECTED_TO_FAIL.get(type(estimator)))
 

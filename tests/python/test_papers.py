@@ -25,7 +25,10 @@ from halosvm import (
 
 PATH = Path(__file__).parents[2] / "bench" / "papers" / "common.py"
 
-pytestmark = pytest.mark.skipif(not PATH.exists(), reason="the experiments are not here")
+pytestmark = [
+    pytest.mark.campaign,
+    pytest.mark.skipif(not PATH.exists(), reason="the experiments are not here"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 #include "halosvm/core/check.hpp"
 #include "oracle/accuracy.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 #include "oracle/random.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -18,12 +18,11 @@ using halosvm::Index;
 using halosvm::Matrix;
 using halosvm::Rows;
 using oracle::error_of;
+using oracle::infinity;
+using oracle::not_a_number;
 using oracle::real;
 
 namespace {
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 std::vector<T> numbers(Index size, std::uint64_t seed) {

@@ -1,10 +1,10 @@
 #include "halosvm/halosvm.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -15,14 +15,14 @@ using halosvm::Gaussians;
 using halosvm::Index;
 using halosvm::SparseView;
 using oracle::error_of;
+using oracle::not_a_number;
 using oracle::refused;
 
 namespace {
 
-const double numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+const double twelve[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 const double* const no_double = nullptr;
 const float* const no_float = nullptr;
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// The numbers of other means or covariances, and how often they have been looked at.
 class Counted final : public Covariances {
@@ -69,8 +69,8 @@ class Counted final : public Covariances {
 TEST_CASE("arrays of no memory or of negative shapes are refused, empty ones are not") {
   CHECK(refused([] { ArrayView(no_double, 2, 3); }) == "array");
   CHECK(refused([] { ArrayView(no_float, 2, 3); }) == "array");
-  CHECK(refused([] { ArrayView(numbers, -1, 3); }) == "array");
-  CHECK(refused([] { ArrayView(numbers, 1, -3); }) == "array");
+  CHECK(refused([] { ArrayView(twelve, -1, 3); }) == "array");
+  CHECK(refused([] { ArrayView(twelve, 1, -3); }) == "array");
   CHECK(ArrayView(no_double, 0, 3).empty());
 }
 
@@ -80,17 +80,17 @@ TEST_CASE("sparse arrays of no memory, negative shapes or offsets that cannot be
   const std::int32_t below[] = {-1, 1, 2};
   const std::int32_t back[] = {2, 1, 0};
   const std::int32_t* const none = nullptr;
-  CHECK(refused([&] { SparseView(numbers, columns, none, 2, 3); }) == "offsets");
-  CHECK(refused([&] { SparseView(numbers, columns, below, 2, 3); }) == "offsets");
-  CHECK(refused([&] { SparseView(numbers, columns, back, 2, 3); }) == "offsets");
+  CHECK(refused([&] { SparseView(twelve, columns, none, 2, 3); }) == "offsets");
+  CHECK(refused([&] { SparseView(twelve, columns, below, 2, 3); }) == "offsets");
+  CHECK(refused([&] { SparseView(twelve, columns, back, 2, 3); }) == "offsets");
   CHECK(refused([&] { SparseView(no_double, columns, offsets, 2, 3); }) == "values");
-  CHECK(refused([&] { SparseView(numbers, none, offsets, 2, 3); }) == "columns");
-  CHECK(refused([&] { SparseView(numbers, columns, offsets, -2, 3); }) == "array");
+  CHECK(refused([&] { SparseView(twelve, none, offsets, 2, 3); }) == "columns");
+  CHECK(refused([&] { SparseView(twelve, columns, offsets, -2, 3); }) == "array");
   CHECK(halosvm::SparseMeans(SparseView()).rows_worth_a_vector() == 0);
 }
 
 TEST_CASE("covariances and Gaussians of nothing are refused by name") {
-  const ArrayView view(numbers, 2, 3);
+  const ArrayView view(twelve, 2, 3);
   const std::shared_ptr<const Covariances> none;
   CHECK(refused([&] { Gaussians(view, none); }) == "covariances");
   CHECK(refused([&] { Gaussians(std::shared_ptr<const halosvm::Means>(), halosvm::no_covariances(2, 3)); }) == "means");
@@ -109,7 +109,7 @@ TEST_CASE("covariances and Gaussians of nothing are refused by name") {
 }
 
 TEST_CASE("mixtures of nothing are refused by name") {
-  const Gaussians components(ArrayView(numbers, 4, 3), halosvm::no_covariances(4, 3));
+  const Gaussians components(ArrayView(twelve, 4, 3), halosvm::no_covariances(4, 3));
   const Index offsets[] = {0, 2, 4};
   const double weights[] = {0.5, 0.5, 0.2, 0.8};
   const double wrong[] = {0.5, 0.5, not_a_number, 0.8};
@@ -120,8 +120,8 @@ TEST_CASE("mixtures of nothing are refused by name") {
 }
 
 TEST_CASE("truncation refuses fractions beyond 0 and 1, bad numbers and outputs of nothing") {
-  const DiagonalCovariances diagonal(ArrayView(numbers, 2, 3));
-  const halosvm::FullCovariances full(ArrayView(numbers, 6, 2), 3);
+  const DiagonalCovariances diagonal(ArrayView(twelve, 2, 3));
+  const halosvm::FullCovariances full(ArrayView(twelve, 6, 2), 3);
   std::vector<std::uint8_t> kept(6);
   CHECK(refused([&] { halosvm::truncate_diagonal(diagonal, 0.5, nullptr, {}); }) == "kept");
   for (const double p : {0.0, 1.5, not_a_number}) {
@@ -133,8 +133,8 @@ TEST_CASE("truncation refuses fractions beyond 0 and 1, bad numbers and outputs 
 
 TEST_CASE("numbers are looked at once for all calls, and not at all where the caller vouches for them") {
   int looks = 0;
-  const ArrayView means(numbers, 2, 3);
-  const auto stds = std::make_shared<DiagonalCovariances>(ArrayView(numbers, 2, 3, true));
+  const ArrayView means(twelve, 2, 3);
+  const auto stds = std::make_shared<DiagonalCovariances>(ArrayView(twelve, 2, 3, true));
   const std::int16_t codes[] = {0, 1};
   const auto fit = [&](const Gaussians& data) {
     const halosvm::LocalObjective objective(data, {codes, 1}, nullptr, 1.0,

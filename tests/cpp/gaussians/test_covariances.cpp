@@ -3,12 +3,12 @@
 #include "oracle/covariance_batches.hpp"
 #include "oracle/dense_algebra.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,13 +25,12 @@ using oracle::Batch;
 using oracle::BatchMaker;
 using oracle::distance;
 using oracle::error_of;
+using oracle::infinity;
 using oracle::largest_difference;
+using oracle::not_a_number;
 using oracle::times;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// Scratch memory of exactly the size that is asked for, filled with NaN, with a guard behind it.
 class Scratch {

@@ -1,9 +1,9 @@
 #include "halosvm/halosvm.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 
 #include <doctest/doctest.h>
 
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -14,11 +14,11 @@ using halosvm::GramTarget;
 using halosvm::Index;
 using halosvm::Matrix;
 using halosvm::Vector;
+using oracle::not_a_number;
 using oracle::refused;
 
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 const std::vector<double> means{0.0, 1.0, 2.0, 3.0, 4.0, 5.0};
 const std::vector<double> broken{0.0, 1.0, 2.0, not_a_number, 4.0, 5.0};
 const std::vector<double> below{0.0, 1.0, 2.0, -3.0, 4.0, 5.0};

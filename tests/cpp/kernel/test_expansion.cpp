@@ -9,7 +9,6 @@
 
 #include <memory>
 
-using halosvm::ArrayView;
 using halosvm::Execution;
 using halosvm::expansion_variance;
 using halosvm::ExpectedKernel;
@@ -18,10 +17,9 @@ using halosvm::Index;
 using halosvm::KernelKind;
 using halosvm::Matrix;
 using halosvm::Vector;
+using oracle::view_of;
 
 namespace {
-
-ArrayView view_of(const Matrix& m) { return {m.data(), m.rows(), m.cols()}; }
 
 ExpectedKernel rbf(double gamma) { return {KernelKind::rbf, Vector::Constant(1, gamma)}; }
 

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-using halosvm::ArrayView;
 using halosvm::Execution;
 using halosvm::ExpectedKernel;
 using halosvm::Gaussians;
@@ -24,10 +23,9 @@ using halosvm::Mixtures;
 using halosvm::Vector;
 using oracle::error_of;
 using oracle::largest_difference;
+using oracle::view_of;
 
 namespace {
-
-ArrayView view_of(const Matrix& m) { return {m.data(), m.rows(), m.cols()}; }
 
 GramTarget target_of(Matrix& out) { return {out.data(), nullptr, out.cols()}; }
 

@@ -1,10 +1,10 @@
 #include "halosvm/halosvm.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -14,13 +14,10 @@ using halosvm::LinearModel;
 using halosvm::Matrix;
 using halosvm::Vector;
 using oracle::error_of;
+using oracle::not_a_number;
 using oracle::refused;
 
-namespace {
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("scores and their deviations refuse outputs, models and numbers that cannot be") {
   std::vector<double> numbers{1.0, 2.0, 3.0, 4.0, 5.0, 6.0};

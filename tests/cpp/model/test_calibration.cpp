@@ -1,13 +1,13 @@
 #include "halosvm/model/calibration.hpp"
 #include "oracle/accuracy.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 #include "oracle/random.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 using halosvm::fit_platt;
@@ -15,12 +15,11 @@ using halosvm::Index;
 using halosvm::PlattScaling;
 using halosvm::Vector;
 using oracle::error_of;
+using oracle::infinity;
+using oracle::not_a_number;
 using oracle::real;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Data {
   Vector decision;

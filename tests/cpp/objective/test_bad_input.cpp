@@ -1,10 +1,10 @@
 #include "halosvm/halosvm.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 #include "oracle/problem.hpp"
 
 #include <doctest/doctest.h>
 
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,12 +19,11 @@ using halosvm::SummedObjective;
 using halosvm::Vector;
 using oracle::BatchMaker;
 using oracle::error_of;
+using oracle::not_a_number;
 using oracle::Problem;
 using oracle::refused;
 
 namespace {
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// An objective of two examples.
 struct Two {

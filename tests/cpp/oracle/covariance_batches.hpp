@@ -16,6 +16,8 @@ namespace oracle {
 using halosvm::ArrayView;
 using halosvm::Covariances;
 
+inline ArrayView view_of(const Matrix& numbers) { return {numbers.data(), numbers.rows(), numbers.cols()}; }
+
 /// A batch of covariances that owns its numbers.
 struct Batch {
   std::string name;

@@ -33,7 +33,7 @@ using oracle::RealVector;
 
 namespace {
 
-SgdSettings steps(Index count, Index batch_size, Averaging averaging = Averaging::weighted) {
+SgdSettings walk(Index count, Index batch_size, Averaging averaging = Averaging::weighted) {
   SgdSettings settings;
   settings.max_steps = count;
   settings.batch_size = batch_size;
@@ -151,15 +151,15 @@ TEST_CASE("the iteration allocates nothing: ten times the steps cost not one all
         problem.fit_intercept = false;
         const auto objective = problem.objective();
         const LinearModel start(problem.n_problems, problem.d());
-        minimize(objective, start, steps(1, 1, averaging));  // from here on passes find the memory of the one before
+        minimize(objective, start, walk(1, 1, averaging));  // from here on passes find the memory of the one before
         const auto count = [&](const SgdSettings& settings) {
           Result result;
           const auto all = oracle::allocations_in([&] { result = minimize(objective, start, settings); });
           const LinearModel& model = result.model;
           return all - oracle::allocations_in([&] { objective.lower_bound(model.coef, model.intercept); });
         };
-        CHECK(count(steps(10, 1, averaging)) == count(steps(100, 1, averaging)));
-        CHECK(count(steps(100, 1, averaging)) == count(steps(1000, 1, averaging)));
+        CHECK(count(walk(10, 1, averaging)) == count(walk(100, 1, averaging)));
+        CHECK(count(walk(100, 1, averaging)) == count(walk(1000, 1, averaging)));
       }
     }
   }
@@ -171,8 +171,8 @@ TEST_CASE("the iteration with an intercept allocates nothing either") {
     Problem problem(BatchMaker<double>(1000 * batch_size, 2, 106).isotropic(false), 1, 48);
     const auto objective = problem.objective();
     const LinearModel start(problem.n_problems, problem.d());
-    const auto few = oracle::allocations_in([&] { minimize(objective, start, steps(100, batch_size)); });
-    const auto many = oracle::allocations_in([&] { minimize(objective, start, steps(1000, batch_size)); });
+    const auto few = oracle::allocations_in([&] { minimize(objective, start, walk(100, batch_size)); });
+    const auto many = oracle::allocations_in([&] { minimize(objective, start, walk(1000, batch_size)); });
     CHECK(std::abs(static_cast<double>(many) - static_cast<double>(few)) < 300.0);
   }
 }

@@ -1,11 +1,11 @@
 #include "halosvm/halosvm.hpp"
 #include "oracle/allocations.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 #include "oracle/problem.hpp"
 
 #include <doctest/doctest.h>
 
-#include <limits>
 #include <new>
 #include <vector>
 
@@ -18,14 +18,11 @@ using halosvm::StreamExamples;
 using halosvm::StreamState;
 using halosvm::Vector;
 using oracle::BatchMaker;
+using oracle::not_a_number;
 using oracle::Problem;
 using oracle::refused;
 
-namespace {
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("every search refuses starts and settings that cannot be") {
   const Problem problem(BatchMaker<double>(9, 3, 5).diagonal(false), 1, 6);

@@ -1,5 +1,6 @@
 #include "halosvm/solver/sgd.hpp"
 #include "oracle/errors.hpp"
+#include "oracle/no_numbers.hpp"
 #include "oracle/problem.hpp"
 #include "oracle/sgd_walk.hpp"
 
@@ -24,6 +25,7 @@ using halosvm::Status;
 using halosvm::Vector;
 using oracle::BatchMaker;
 using oracle::DenseObjective;
+using oracle::not_a_number;
 using oracle::Problem;
 using oracle::Random;
 using oracle::real;
@@ -31,8 +33,6 @@ using oracle::RealVector;
 using oracle::row_of_draw;
 
 namespace {
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 LinearModel zero_start(const Problem& problem) { return {problem.n_problems, problem.d()}; }
 

@@ -27,6 +27,7 @@ from halosvm.dask import UncertainSVC, UncertainSVR
 from halosvm.dask import partitions as module
 
 pytestmark = [
+    pytest.mark.campaign,  # its workers start slowly
     pytest.mark.xdist_group("dask"),
     pytest.mark.filterwarnings("ignore::UserWarning:distributed"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -72,6 +72,9 @@ for solver in ("auto", "lbfgs", "interior_point", "sgd"):  # libraries load on f
     fit(filled(200, 2), np.arange(200) % 2, solver, X_std=filled(200, 2))
 """
 
+# Each measures a process of its own.
+pytestmark = pytest.mark.campaign
+
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="the peak of the resident set is read from /proc"
 )
@@ -131,7 +134,6 @@ def test_fit_keeps_a_few_numbers_per_row_whatever_the_number_of_features(tmp_pat
         assert PER_ROW[solver] * 1_000_000 + FIXED < 64_000_000 + 0.02 * 1_600_000_000
 
 
-@pytest.mark.campaign
 @pytest.mark.unsanitized
 @needs_proc
 def test_no_kind_of_data_and_labels_is_copied(tmp_path):

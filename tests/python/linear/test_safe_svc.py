@@ -26,6 +26,7 @@ from halosvm.linear.smoothed_robust import (
 NOISY = [2, 5, 7]
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_estimator_passes_the_checks_of_scikit_learn():
     pass_checks(
