@@ -4,6 +4,7 @@
 
 #include "linalg/multiply.hpp"
 #include "linalg/pivoted_cholesky.hpp"
+#include "population/offsets.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -188,6 +189,7 @@ Population maximise(const Population& population, const Statistics& sums, double
       tie(next, sums, group, prior);
     }
   }
+  if (sums.offsets.count > 0.0) update_offsets(next, sums.offsets);
   bury_dead(next);
   return next;
 }

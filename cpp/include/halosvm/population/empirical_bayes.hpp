@@ -21,6 +21,13 @@ enum class PopulationKind : std::uint8_t {
   factors,   ///< factors factors' + diag(variances)
 };
 
+/// Form of the covariance W of the offsets that the rows of a batch share.
+enum class OffsetForm : std::uint8_t {
+  full,       ///< any matrix
+  diagonal,   ///< diag(variances)
+  isotropic,  ///< one variance for all features
+};
+
 /// sum_k a_k N(m_k, V_k) over n_features values.
 struct Population {
   PopulationKind kind = PopulationKind::full;  ///< the form of the V_k
@@ -33,6 +40,8 @@ struct Population {
   /// the sum 1. Empty: one class.
   std::vector<Index> classes;
   bool tied = false;  ///< whether the V_k are one, and a fit keeps them so
+  Matrix offsets;     ///< W of batches.hpp, n_features x n_features; empty: rows share no errors
+  OffsetForm offset_form = OffsetForm::full;  ///< the form of W, which a fit keeps
 
   /// Number of components.
   Index n_components() const { return means.rows(); }
@@ -109,6 +118,12 @@ enum class PopulationStatus : std::uint8_t {
 /// One sentence that says how a fit ended.
 const char* sentence(PopulationStatus status);
 
+/// What is known of the offset of each batch: N(mean, covariance).
+struct BatchOffsets {
+  Matrix means;        ///< n_batches x n_features
+  Matrix covariances;  ///< (n_batches n_features) x n_features
+};
+
 /// A fitted population, and the way to it.
 struct PopulationFit {
   Population population;  ///< the best point that was found
@@ -118,6 +133,7 @@ struct PopulationFit {
   int iterations = 0;                                          ///< passes over the data
   double predicted_gain = 0.0;                                 ///< of the objective, from the last point to its limit
   PopulationStatus status = PopulationStatus::max_iterations;  ///< how the fit ended
+  BatchOffsets offsets;                                        ///< of the batches, if rows belong to any
 };
 
 /// Maximises the likelihood by expectation maximisation with a covariance for each example (Bovy, Hogg, Roweis 2011):
