@@ -22,11 +22,12 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
+from .batches import BatchedErrors, BatchFitter
 from .error_scale import estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
-from .fitting import Fitter, warn_of_columns
+from .fitting import Fitter, as_repetitions, warn_of_columns
 from .population_model import PopulationModel
-from .populations import form_of, posterior_covariances
+from .populations import form_of, joined_parts, posterior_covariances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,13 @@ _COVARIANCES = ("full", "diagonal", "factors")
 _OUTPUTS = ("auto", "gaussian", "mixture", "mean")
 
 
-class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, PopulationModel):  # type: ignore[misc]
+class EmpiricalBayes(
+    OneToOneFeatureMixin,  # type: ignore[misc]
+    GaussiansOut,
+    ErrorTested,
+    BatchedErrors,
+    PopulationModel,
+):
     r"""What measurements with errors tell of the true values behind them.
 
     Each example is a measurement :math:`x_i = v_i + e_i` with an error :math:`e_i \sim N(0, S_i)`
@@ -74,6 +81,10 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         they are told up to a factor: a number; "estimate" finds the one factor that makes the
         measurements most likely, "feature" one for each feature, and lists of numbers of features
         one for each list, 1 for the others. `error_test` tells whether it is needed.
+    batch_covariance : {"full", "diagonal", "isotropic"}, optional
+        Form of the covariance :math:`W` of errors that the rows of a batch share, as those of a
+        night, a plate or a calibration: :math:`x_i = v_i + o_{g(i)} + e_i`, :math:`o_g \sim N(0,
+        W)`. `fit` and `transform` then need the batch of each row. None: rows share no errors.
     n_init : int, default=1
         Number of starts; the best of the fits is kept.
     init : {"kmeans", "random"} or tuple, default="kmeans"
@@ -119,6 +130,17 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
     error_scale_interval_ : ndarray of shape (n_features, 2)
         Intervals of 95 % of the factors that were estimated, by the profile of the likelihood,
         open ones to 0 or infinity; NaN for the others.
+    batches_ : ndarray of shape (n_batches,)
+        Labels of the batches of the fit, sorted. This and what follows is there with
+        `batch_covariance` alone.
+    batch_covariance_ : ndarray of shape (n_features, n_features)
+        The covariance :math:`W` of offsets, the most likely one.
+    batch_offsets_ : ndarray of shape (n_batches, n_features)
+        Posterior mean of the offset of each batch.
+    batch_offset_covariances_ : ndarray of shape (n_batches, n_features, n_features)
+        Its posterior covariance.
+    component_classes_ : ndarray of shape (n_components,)
+        Class of each component, if `fit` was given classes beside batches.
     log_likelihood_ : ndarray of shape (n,)
         Log likelihood of all examples, times their weights, plus the log prior of `reg_covar`, at
         each point that the fit went to; it never decreases.
@@ -186,6 +208,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         n_factors: int | None = None,
         output: str = "auto",
         error_scale: float | str | Sequence[Sequence[int]] = 1.0,
+        batch_covariance: str | None = None,
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
         max_iter: int = 1000,
@@ -200,6 +223,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         self.n_factors = n_factors
         self.output = output
         self.error_scale = error_scale
+        self.batch_covariance = batch_covariance
         self.n_init = n_init
         self.init = init
         self.max_iter = max_iter
@@ -212,11 +236,12 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
     def fit(
         self,
         X: Gaussians | ArrayLike,
-        y: Any = None,  # noqa: ARG002
+        y: Any = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> Self:
         """Estimate the population of true values.
 
@@ -224,8 +249,10 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         ----------
         X : Gaussians or array-like of shape (n_samples, n_features)
             Measurements, or only their values; NaN and masked entries are missing.
-        y : ignored
-            There for pipelines.
+        y : array-like of shape (n_samples,), optional
+            With `batch`, labels of classes, each of which then has `n_components` components of its
+            own, with one covariance for all: so classes whose shares differ between batches are not
+            taken for offsets. Ignored without `batch`, and if it holds values instead of classes.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
             Standard deviations of the errors; infinite where a value is missing.
         X_cov : Covariances or array-like, optional
@@ -235,6 +262,8 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
             others tell how examples compare, such as 1 / n or probabilities: their scale does not
             matter, and they count as (sum w)^2 / sum w^2 examples in all, for "bic" and
             `reg_covar`, too.
+        batch : array-like of shape (n_samples,), optional
+            Label of the batch of each row, for `batch_covariance`.
 
         Returns
         -------
@@ -253,10 +282,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
             For columns of which measurements do not tell what true values are like.
         """
         with self._all_or_nothing():
-            return self._fit(X, X_std, X_cov, sample_weight)
+            return self._fit(X, y, X_std, X_cov, sample_weight, batch)
 
-    def _fit(self, X: Any, X_std: Any, X_cov: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, X_std: Any, X_cov: Any, sample_weight: Any, batch: Any) -> Self:
         self._check_parameters()
+        self._forget_batches()
         data = self._read(X, X_std, X_cov, reset=True)
         self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
         weights = read_example_weights(X, sample_weight, len(data))
@@ -272,7 +302,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
             self.error_scale_ = np.full(data.shape[1], float(self.error_scale))  # type: ignore[arg-type]
             data = self._in_right_size(data)
         form = form_of(self.covariance, self.n_factors, data.shape[1])
-        fitter = Fitter(self, data, weights, form)
+        batches = self._batches_of_fit(X, y, batch, weights)
+        if batches is None:
+            fitter = Fitter(self, data, weights, form)
+        else:
+            fitter = BatchFitter(self, data, weights, form, batches)
         if self.n_components == "bic":
             result, self.n_components_ = fitter.fit_by_criterion()
         else:
@@ -289,6 +323,9 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
             data, result = found.data, found.result
         warn_of_columns(data, weights)
         population = result["population"]
+        if batches is not None:
+            self._remember_batches(batches, result)
+            self.n_components_ = len(population.weights)
         self.weights_ = population.weights
         self.means_ = population.means
         self.covariances_ = form.covariances(population)
@@ -306,12 +343,46 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
             )
         return self
 
+    def fit_transform(
+        self,
+        X: Gaussians | ArrayLike,
+        y: Any = None,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        batch: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Any:
+        """Fit to measurements, and return what is known of the true values behind them.
+
+        With batches, the offset of a row is what `fit` found, each row and its class counted once:
+        the class of a row tells of the offset of the others, never of its own true value.
+
+        Parameters
+        ----------
+        X, y, X_std, X_cov, batch
+            As in `fit`.
+        **fit_params
+            Other arguments of `fit`, as `sample_weight`.
+
+        Returns
+        -------
+        As `transform`.
+        """
+        self.fit(X, y, X_std=X_std, X_cov=X_cov, batch=batch, **fit_params)
+        if batch is None:
+            return self._transform(X, X_std, X_cov, None)
+        n_samples = len(np.asarray(batch))
+        weights = read_example_weights(X, fit_params.get("sample_weight"), n_samples)
+        return self._transform(X, X_std, X_cov, batch, (y, as_repetitions(weights)))
+
     def transform(
         self,
         X: Gaussians | ArrayLike,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> Any:
         """Return what is known of the true values behind measurements.
 
@@ -319,6 +390,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         ----------
         X, X_std, X_cov
             Measurements as in `fit`; those without errors are certain.
+        batch : array-like of shape (n_samples,), optional
+            Label of the batch of each row, if `fit` had batches. What is known of an offset is what
+            `fit` tells of it, nothing but `batch_covariance_` for batches that it did not have,
+            together with all rows of the batch in `X`, which count as new ones; their classes are
+            not known. For the rows of `fit` themselves see `fit_transform`.
 
         Returns
         -------
@@ -330,6 +406,11 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         ErrorsLeftOutWarning
             If the examples of the fit had errors, and `X` is an array without any.
         """
+        return self._transform(X, X_std, X_cov, batch)
+
+    def _transform(
+        self, X: Any, X_std: Any, X_cov: Any, batch: Any, counted: tuple[Any, Array] | None = None
+    ) -> Any:
         check_is_fitted(self)
         self._check_choice("output", _OUTPUTS)
         data = self._read(X, X_std, X_cov, reset=False)
@@ -338,12 +419,16 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
             # Older files and pickles do not tell.
             of_fit = getattr(self, "with_errors_", True)
             alone = not (of_fit or has_errors(X, X_std, X_cov) or np.isnan(data.mean).any())
-        found = _core.true_value_posteriors(
-            self._population(),
-            data.core_view(missing=True),
-            joined,
-            covariances=not alone,
-            n_threads=thread_count(self.n_threads),
+        population, n_threads = self._population(), thread_count(self.n_threads)
+        found = joined_parts(
+            _core.true_value_posteriors(
+                population,
+                rows.core_view(missing=True),
+                joined,
+                covariances=not alone,
+                n_threads=n_threads,
+            )
+            for rows in self._rows_alone(X, data, batch, counted)
         )
         means = found["means"]
         if alone:
@@ -368,6 +453,7 @@ class EmpiricalBayes(OneToOneFeatureMixin, GaussiansOut, ErrorTested, Population
         self._check_choice("covariance", _COVARIANCES)
         self._check_choice("output", _OUTPUTS)
         require_error_scale(self.error_scale)
+        self._check_batch_parameters()
         if self.n_factors is not None:
             require_count(self.n_factors, "n_factors")
             if self.covariance != "factors":

@@ -53,6 +53,7 @@ class PopulationModel(GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> Array:
         """Return the log density of each measurement, with its error.
 
@@ -60,6 +61,8 @@ class PopulationModel(GaussianEstimator):
         ----------
         X, X_std, X_cov
             Measurements as in `fit`.
+        batch : array-like of shape (n_samples,), optional
+            As in `transform`: the density of each row is that beside the other rows of its batch.
 
         Returns
         -------
@@ -73,8 +76,13 @@ class PopulationModel(GaussianEstimator):
         """
         check_is_fitted(self)
         data = self._read(X, X_std, X_cov, reset=False)
-        return _core.measurement_log_density(
-            self._population(), data.core_view(missing=True), thread_count(self.n_threads)
+        population, n_threads = self._population(), thread_count(self.n_threads)
+        parts = self._rows_alone(X, data, batch)
+        return np.concatenate(
+            [
+                _core.measurement_log_density(population, rows.core_view(missing=True), n_threads)
+                for rows in parts
+            ]
         )
 
     def score(
@@ -84,6 +92,7 @@ class PopulationModel(GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> float:
         """Return the mean log density of measurements.
 
@@ -91,9 +100,11 @@ class PopulationModel(GaussianEstimator):
         ----------
         X, X_std, X_cov
             Measurements as in `fit`.
+        batch : array-like of shape (n_samples,), optional
+            As in `score_samples`.
         y : ignored
         """
-        return float(np.mean(self.score_samples(X, X_std=X_std, X_cov=X_cov)))
+        return float(np.mean(self.score_samples(X, X_std=X_std, X_cov=X_cov, batch=batch)))
 
     def bic(
         self,
@@ -101,6 +112,7 @@ class PopulationModel(GaussianEstimator):
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> float:
         """Return the Bayesian information criterion; lower is better.
 
@@ -108,8 +120,10 @@ class PopulationModel(GaussianEstimator):
         ----------
         X, X_std, X_cov
             Measurements as in `fit`.
+        batch : array-like of shape (n_samples,), optional
+            As in `score_samples`.
         """
-        densities = self.score_samples(X, X_std=X_std, X_cov=X_cov)
+        densities = self.score_samples(X, X_std=X_std, X_cov=X_cov, batch=batch)
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
         n_parameters = form.n_parameters(self.n_components_, self.n_features_in_)
         return float(n_parameters * np.log(len(densities)) - 2.0 * densities.sum())
@@ -192,7 +206,10 @@ class PopulationModel(GaussianEstimator):
 
     def _population(self) -> _core.Population:
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
-        return form.restored(self.weights_, self.means_, self.covariances_)
+        population: _core.Population = self._with_offsets(
+            form.restored(self.weights_, self.means_, self.covariances_)
+        )
+        return population
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

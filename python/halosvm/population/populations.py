@@ -18,6 +18,8 @@ from halosvm.core.abandonable import eigh
 from halosvm.gaussians.covariances import Covariances
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -151,6 +153,17 @@ def _leading_factors(V: Array, n_factors: int) -> Array:
     excess = np.maximum(values[kept] - 0.5 * np.median(values), 0.05)
     factors: Array = scale[:, np.newaxis] * vectors[:, kept] * np.sqrt(excess)
     return factors
+
+
+def joined_parts(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return posteriors that the core found part by part as if they were found together."""
+    first, *others = parts
+    if not others:
+        return first
+    arrays = {name for name, value in first.items() if isinstance(value, np.ndarray)}
+    return first | {
+        name: np.concatenate([first[name], *(part[name] for part in others)]) for name in arrays
+    }
 
 
 def posterior_covariances(found: dict[str, Any]) -> Covariances:

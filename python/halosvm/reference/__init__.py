@@ -14,7 +14,13 @@ It shares no code with the compiled core: the tests use it as an oracle, the ben
     empirical_bayes    measurements -> population and posteriors of true values, log odds
 """
 
-from .empirical_bayes import class_log_odds, deconvolution_step, true_value_posterior
+from .empirical_bayes import (
+    class_log_odds,
+    deconvolution_step,
+    offset_posteriors,
+    offset_step,
+    true_value_posterior,
+)
 from .features import fourier_bounds, fourier_features, nystroem_bounds, section_moments
 from .kernels import expansion_variance, expected_kernel, level2_kernel, mixture_kernel
 from .linear import (
@@ -122,6 +128,8 @@ __all__ = [
     "normal_tail",
     "nystroem_bounds",
     "objective_and_gradient",
+    "offset_posteriors",
+    "offset_step",
     "platt_probability",
     "robust_lower_bound",
     "robust_objective",
