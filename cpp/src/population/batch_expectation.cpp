@@ -168,10 +168,11 @@ class Batch {
     spread_ = semidefinite_root(product(root, root.transpose()));
   }
 
-  /// Goes to and fro between components and offset until the offset rests.
+  /// Goes to and fro between components and offset until the offset rests. A fit goes on from there in its next pass;
+  /// else the end has to be reached, since \ref remove_offsets takes out of it what each row has put in.
   void settle(Shares from) {
-    constexpr int longest = 50;
-    constexpr double still = 1e-8;
+    const int longest = statistics_ ? 50 : 2000;
+    const double still = statistics_ ? 1e-8 : 1e-20;
     for (int sweep = 0; sweep < longest; ++sweep) {
       const Vector last = latent_;
       gather(from);

@@ -1,6 +1,6 @@
 """Errors that the rows of a batch share, as those of a night or a plate.
 
-In:  measurements, the label of the batch of each row, and those of their classes, if they are known.
+In:  measurements, the label of the batch of each row, and labels of classes, if they are known.
 Out: fits with offsets of batches, what is known of these, and rows without them.
 """
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Rows = NDArray[np.intp]
 
 FORMS = ("full", "diagonal", "isotropic")
+# What new rows need of a fit with batches.
+BATCH_PARTS = ("batches_", "batch_covariance_", "batch_offsets_", "batch_offset_covariances_")
 _ROUNDS = 20
 _BLOCK = 1 << 21  # doubles of the covariances of a block of rows
 
@@ -107,7 +109,7 @@ def _require_known(batches: Batches, counted: NDArray[np.bool_]) -> None:
     n_batches = len(batches.labels)
     if n_batches == 1:
         raise ValueError(
-            f"batch is {batches.labels[0]!r} in all rows: the offset of one batch cannot be told "
+            f"batch is {batches.labels.tolist()[0]!r} in all rows: the offset of one batch cannot be told "
             "from the mean of the population; leave out batch and batch_covariance"
         )
     if len(codes) == n_batches:
@@ -274,14 +276,12 @@ class BatchedErrors:
         self._check_choice("batch_covariance", FORMS)
         if self.n_components == "bic":
             raise ValueError("n_components is 'bic', which does not go with batch_covariance")
-        if not isinstance(self.error_scale, numbers.Real):
-            message = "error_scale is to be estimated, which does not go with batch_covariance"
-            raise ValueError(message)
+        if isinstance(self.error_scale, numbers.Real):
+            return
+        raise ValueError("error_scale is to be estimated, which does not go with batch_covariance")
 
     def _forget_batches(self) -> None:
-        for name in ("batches_", "batch_covariance_", "component_classes_"):
-            self.__dict__.pop(name, None)
-        for name in ("batch_offsets_", "batch_offset_covariances_"):
+        for name in (*BATCH_PARTS, "component_classes_"):
             self.__dict__.pop(name, None)
 
     def _batches_of_fit(self, X: Any, y: Any, batch: Any, weights: Array) -> Batches | None:
