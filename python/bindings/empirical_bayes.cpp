@@ -81,15 +81,18 @@ OffsetForm offset_form(const std::string& name) {
 }
 
 py::dict fit(const PyGaussians& X, const Population& start, const std::vector<Index>& labels,
-             const std::vector<Index>& batches, const std::optional<Doubles>& sample_weight, int max_iterations,
-             double tolerance, const Vector& prior, double prior_weight, const std::optional<Matrix>& prior_scatter,
-             const Vector& scale, bool accelerate, int n_threads, const std::optional<py::function>& report) {
+             const std::vector<Index>& batches, const std::optional<Vector>& offset_prior, double offset_prior_weight,
+             const std::optional<Doubles>& sample_weight, int max_iterations, double tolerance, const Vector& prior,
+             double prior_weight, const std::optional<Matrix>& prior_scatter, const Vector& scale, bool accelerate,
+             int n_threads, const std::optional<py::function>& report) {
   PopulationSettings settings;
   settings.max_iterations = max_iterations;
   settings.tolerance = tolerance;
   settings.prior = prior;
   settings.prior_weight = prior_weight;
   if (prior_scatter) settings.prior_scatter = *prior_scatter;
+  if (offset_prior) settings.offset_prior = *offset_prior;
+  settings.offset_prior_weight = offset_prior_weight;
   settings.scale = scale;
   settings.accelerate = accelerate;
   if (report) {
@@ -230,6 +233,7 @@ void bind_empirical_bayes(py::module_& module) {
                              [](const Population& self) { return stacked(self.factors, self.n_components()); });
   module.def("fit_population", &fit, py::arg("X"), py::arg("start"), py::kw_only(),
              py::arg("labels") = std::vector<Index>(), py::arg("batches") = std::vector<Index>(),
+             py::arg("offset_prior") = py::none(), py::arg("offset_prior_weight") = 0.0,
              py::arg("sample_weight") = py::none(), py::arg("max_iterations"), py::arg("tolerance"), py::arg("prior"),
              py::arg("prior_weight") = 0.0, py::arg("prior_scatter") = py::none(), py::arg("scale"),
              py::arg("accelerate") = true, py::arg("n_threads") = 0, py::arg("report") = py::none(),

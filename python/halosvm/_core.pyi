@@ -130,6 +130,8 @@ def fit_population(
     *,
     labels: Sequence[int] | NDArray[np.intp] = (),
     batches: Sequence[int] | NDArray[np.intp] = (),
+    offset_prior: _Doubles | None = None,
+    offset_prior_weight: float = 0.0,
     sample_weight: _Doubles | None = None,
     max_iterations: int,
     tolerance: float,

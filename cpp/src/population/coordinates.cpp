@@ -180,7 +180,7 @@ class SlopeWriter {
 
 Slope slope(const Population& population, const Statistics& sums, const Prior& prior, const Vector& scale) {
   Slope out = SlopeWriter(population, sums, prior, scale).run();
-  append_offset_slope(population, sums.offsets, scale, out);
+  append_offset_slope(population, sums.offsets, prior, scale, out);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "linalg/multiply.hpp"
 #include "population/coordinates.hpp"
 #include "population/fit.hpp"
+#include "population/offsets.hpp"
 
 #include <algorithm>
 #include <array>
@@ -145,7 +146,10 @@ class Fit {
     return last_was_model_;
   }
 
-  population::Prior prior() const { return {settings_.prior, settings_.prior_scatter, settings_.prior_weight}; }
+  population::Prior prior() const {
+    return {settings_.prior, settings_.prior_scatter, settings_.prior_weight, settings_.offset_prior_weight,
+            settings_.offset_prior};
+  }
   double tolerance() const { return settings_.tolerance * total_weight_; }
   bool exhausted() const { return result_.iterations >= settings_.max_iterations; }
   population::Slope slope() const {
@@ -164,7 +168,8 @@ class Fit {
     pass_(population, here_.offsets, out);
     ++result_.iterations;
     if (out.failure.any()) return -infinity;
-    return out.sums.log_likelihood + population::log_prior(population, prior());
+    return out.sums.log_likelihood + population::log_prior(population, prior()) +
+           population::log_offset_prior(population, prior());
   }
 
   /// Goes to a point if the objective grows by more than \p least.
@@ -336,6 +341,11 @@ PopulationFit population::fit(const Pass& pass, double total_weight, const Popul
                  "prior_scatter", "must be finite, with a row and a column for each feature");
   check::require(settings.prior_weight >= 0.0 && std::isfinite(settings.prior_weight), "prior_weight",
                  "must be >= 0 and finite");
+  check::require(settings.offset_prior_weight >= 0.0 && std::isfinite(settings.offset_prior_weight) &&
+                     (settings.offset_prior_weight == 0.0 ||
+                      (settings.offset_prior.size() == d && settings.offset_prior.allFinite() &&
+                       settings.offset_prior.minCoeff() > 0.0)),
+                 "offset_prior", "must be positive, with a variance for each feature, and its weight >= 0");
   check::require((settings.scale.array() > 0.0).all() && settings.scale.allFinite(), "scale", "must be positive");
   Population normalised = start;
   normalised.weights /= start.weights.sum();

@@ -189,7 +189,7 @@ Population maximise(const Population& population, const Statistics& sums, double
       tie(next, sums, group, prior);
     }
   }
-  if (sums.offsets.count > 0.0) update_offsets(next, sums.offsets);
+  if (sums.offsets.count > 0.0) update_offsets(next, sums.offsets, prior);
   bury_dead(next);
   return next;
 }

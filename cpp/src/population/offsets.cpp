@@ -31,10 +31,15 @@ Matrix semidefinite_root(const ConstMatrixRef& W) {
   return C;
 }
 
-void update_offsets(Population& next, const OffsetSums& sums) {
+void update_offsets(Population& next, const OffsetSums& sums, const Prior& prior) {
   const Vector mean = sums.latent / sums.count;
   const Matrix second = sums.second / sums.count - mean * mean.transpose();
-  const Matrix W = linalg::product(linalg::product(sums.root, second), sums.root.transpose());
+  Matrix W = linalg::product(linalg::product(sums.root, second), sums.root.transpose());
+  if (prior.offset_weight > 0.0) {
+    W *= sums.count;
+    W.diagonal() += prior.offset_weight * prior.offset_variances;
+    W /= sums.count + prior.offset_weight;
+  }
   next.means.rowwise() += linalg::product<Vector>(sums.root, mean).transpose();
   if (next.offset_form == OffsetForm::full) {
     next.offsets = 0.5 * (W + W.transpose());
@@ -43,6 +48,16 @@ void update_offsets(Population& next, const OffsetSums& sums) {
   Vector variances = W.diagonal().cwiseMax(0.0);
   if (next.offset_form == OffsetForm::isotropic) variances.setConstant(variances.mean());
   next.offsets = variances.asDiagonal();
+}
+
+double log_offset_prior(const Population& population, const Prior& prior) {
+  if (!(prior.offset_weight > 0.0) || population.offsets.size() == 0) return 0.0;
+  Matrix L = population.offsets;
+  if (!cholesky(L)) return -infinity;
+  const double volume = log_determinant(L) - prior.offset_variances.array().log().sum();
+  invert_lower(L);
+  const double trace = (L.cwiseAbs2() * prior.offset_variances.asDiagonal()).sum();
+  return -0.5 * prior.offset_weight * (trace + volume);
 }
 
 void append_offset_coordinates(const Population& population, const Vector& scale, std::vector<double>& out) {
@@ -59,7 +74,8 @@ void append_offset_coordinates(const Population& population, const Vector& scale
   }
 }
 
-void append_offset_slope(const Population& population, const OffsetSums& sums, const Vector& scale, Slope& out) {
+void append_offset_slope(const Population& population, const OffsetSums& sums, const Prior& prior, const Vector& scale,
+                         Slope& out) {
   if (population.offsets.size() == 0) return;
   std::vector<double> rise;
   std::vector<double> curvature;
@@ -68,6 +84,20 @@ void append_offset_slope(const Population& population, const OffsetSums& sums, c
     rise.push_back(slope);
     curvature.push_back(std::max(second, least * sums.count));
   };
+  Matrix slope = sums.rise;
+  Vector of_prior = Vector::Zero(scale.size());  // second derivatives by standard deviations
+  if (prior.offset_weight > 0.0) {
+    // d/dW is half of W^-1 D W^-1 - W^-1, for each batch.
+    Matrix inverse = sums.root;
+    invert_lower(inverse);
+    const Matrix spread = inverse * prior.offset_variances.asDiagonal();
+    Matrix scatter = linalg::product(spread, inverse.transpose());
+    scatter.diagonal().array() -= 1.0;
+    linalg::add_product(inverse.transpose(), scatter, slope, prior.offset_weight);
+    of_prior =
+        3.0 * prior.offset_weight * prior.offset_variances.cwiseQuotient(sums.root.diagonal().array().pow(4).matrix());
+    of_prior = of_prior.cwiseProduct(scale.cwiseAbs2()).eval();
+  }
   const Vector precision = sums.precision.cwiseProduct(scale.cwiseAbs2());
   const Vector pressed = sums.excess.cwiseAbs().cwiseProduct(scale.cwiseAbs2());
   // How much of what batches tell of their offset, on the way of each column, is W.
@@ -76,13 +106,13 @@ void append_offset_slope(const Population& population, const OffsetSums& sums, c
   if (population.offset_form == OffsetForm::isotropic) {
     const double unit = common_unit(scale);
     const Vector units = (unit * scale.cwiseInverse()).cwiseAbs2();
-    add(sums.rise.diagonal().sum() * unit, units.dot(2.0 * precision.cwiseProduct(part) + pressed));
+    add(slope.diagonal().sum() * unit, units.dot(2.0 * precision.cwiseProduct(part) + pressed + of_prior));
   } else {
     for (Index i = 0; i < scale.size(); ++i) {
       for (Index j = 0; j < i && population.offset_form == OffsetForm::full; ++j) {
-        add(sums.rise(i, j) * scale(i), precision(i) * part(j) + pressed(i));
+        add(slope(i, j) * scale(i), precision(i) * part(j) + pressed(i));
       }
-      add(sums.rise(i, i) * scale(i), 2.0 * precision(i) * part(i) + pressed(i));
+      add(slope(i, i) * scale(i), 2.0 * precision(i) * part(i) + pressed(i) + of_prior(i));
     }
   }
   const auto n = static_cast<Index>(rise.size());

@@ -22,7 +22,7 @@ from halosvm.checks.targets import exact_labels, read_labels
 from halosvm.gaussians.gaussians import as_gaussians
 
 from .fitting import Fitter, print_progress
-from .populations import drawn_start
+from .populations import class_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,8 @@ FORMS = ("full", "diagonal", "isotropic")
 # What new rows need of a fit with batches.
 BATCH_PARTS = ("batches_", "batch_covariance_", "batch_offsets_", "batch_offset_covariances_")
 _ROUNDS = 20
+_ROUGH = 1e-3  # tol of a first fit
+_LEAST = 1e-6  # of the variance of offsets in that of true values
 _BLOCK = 1 << 21  # doubles of the covariances of a block of rows
 
 
@@ -109,8 +111,8 @@ def _require_known(batches: Batches, counted: NDArray[np.bool_]) -> None:
     n_batches = len(batches.labels)
     if n_batches == 1:
         raise ValueError(
-            f"batch is {batches.labels.tolist()[0]!r} in all rows: the offset of one batch cannot be told "
-            "from the mean of the population; leave out batch and batch_covariance"
+            f"batch is {batches.labels.tolist()[0]!r} in all rows: the offset of one batch cannot "
+            "be told from the mean of the population; leave out batch and batch_covariance"
         )
     if len(codes) == n_batches:
         raise ValueError(
@@ -155,11 +157,30 @@ class BatchFitter(Fitter):
         self.offsets = np.diag(variance)
 
     def fit_from(self, start: _core.Population, tol: float | None = None) -> Any:
-        """Return the fit of the core that begins with a population."""
-        settings, form = self.settings, str(self.settings.batch_covariance)
+        """Return the fit of the core that begins with a population.
+
+        Of few batches the full W that is most likely is next to singular, and takes the offsets of
+        new ones for known in many directions: as many more batches as there are features have the
+        variances of a diagonal W, and no correlations.
+        """
+        form = str(self.settings.batch_covariance)
+        if form != "full" or not self.prior_weight > 0:
+            return self._fit(start, form, tol)
+        first = self._fit(start, "diagonal", max(_ROUGH, self.settings.tol))
+        population = first["population"]
+        variances = np.maximum(np.diag(population.offsets), _LEAST * self.scale**2)
+        prior = {"offset_prior": variances, "offset_prior_weight": float(len(variances))}
+        result = self._fit(population, form, tol, **prior)
+        result["iterations"] += first["iterations"]
+        return result
+
+    def _fit(self, start: _core.Population, form: str, tol: float | None, **prior: Any) -> Any:
+        settings, offsets = self.settings, prior.get("offset_prior")
+        offsets = self.offsets if offsets is None else np.diag(offsets)
         return _core.fit_population(
             self.measured.core_view(missing=True),
-            start.with_offsets(self.offsets, form),
+            start.with_offsets(offsets, form),
+            **prior,
             labels=self.batches.class_codes,
             batches=self.batches.codes,
             sample_weight=self.weights,
@@ -175,49 +196,47 @@ class BatchFitter(Fitter):
     def _start(self, k: int) -> _core.Population:
         if self.batches.classes is None:
             return super()._start(k)
-        if isinstance(self.settings.init, str):
-            one = self._start_of_classes()
-            return one if k == 1 else self._clusters_of_classes(k, self.fit_from(one, tol=1e-3))
-        raise ValueError("init holds components of no class; with y and batch, choose a method")
+        if self.settings.init != "kmeans":
+            raise ValueError("init must be 'kmeans' where fit is given batch and classes")
+        shares = np.bincount(self.batches.class_codes, weights=self.weights) / self.weights.sum()
+        one = self._tied(shares, self.class_means, np.diag(self.scale**2)[np.newaxis])
+        one = one.labelled(np.arange(self.batches.n_classes), True)
+        return one if k == 1 else self._clusters(k, self.fit_from(one, tol=_ROUGH))
 
-    def _shares(self) -> Array:
-        counts = np.bincount(self.batches.class_codes, weights=self.weights)
-        shares: Array = counts / counts.sum()
-        return shares
+    def _tied(self, weights: Array, means: Array, matrices: Array) -> _core.Population:
+        return self.form.population(weights, means, np.repeat(matrices, len(means), axis=0))
 
-    def _start_of_classes(self) -> _core.Population:
-        whole = np.stack([np.diag(self.scale**2)] * self.batches.n_classes)
-        start = self.form.population(self._shares(), self.class_means, whole)
-        return start.labelled(np.arange(self.batches.n_classes), True)
-
-    def _clusters_of_classes(self, k: int, one: Any) -> _core.Population:
+    def _clusters(self, k: int, one: Any) -> _core.Population:
         """Clusters of each class, of posterior means under one component a class."""
-        whole = self.form.covariances(one["population"])[0]
-        x = self.measured.replaced(mean=self.measured.mean - one["offsets"][0][self.batches.codes])
-        parts = []
+        population, codes = one["population"], self.batches.class_codes
+        values = self.measured.mean - one["offsets"][0][self.batches.codes]
+        x, points = self.measured.replaced(mean=values), np.empty(values.shape)
         for c in range(self.batches.n_classes):
-            mine = np.flatnonzero((self.batches.class_codes == c) & (self.weights > 0))
-            points = _core.true_value_posteriors(
-                one["population"].of_class(c),
+            mine = np.flatnonzero(codes == c)
+            points[mine] = _core.true_value_posteriors(
+                population.of_class(c),
                 x[mine].core_view(missing=True),
                 True,
                 covariances=False,
                 n_threads=self.n_threads,
             )["means"]
-            count, init = min(k, len(mine)), str(self.settings.init)
-            weights = self.weights[mine]
-            parts.append(
-                drawn_start(
-                    init, self.form, count, points, weights, whole, self.scale, self.random_state
-                )
-            )
-        shares = self._shares()
-        weights = np.concatenate([s * p.weights for s, p in zip(shares, parts, strict=True)])
-        matrices = np.concatenate([self.form.covariances(p).to_full() for p in parts])
-        matrices[...] = np.average(matrices, axis=0, weights=weights)
-        start = self.form.population(weights, np.concatenate([p.means for p in parts]), matrices)
-        counts = [len(p.weights) for p in parts]
-        return start.labelled(np.repeat(np.arange(len(parts)), counts), True)
+        used = self.weights > 0
+        whole = self.form.covariances(population)[0]
+        start = class_start(
+            self.form,
+            k,
+            points[used],
+            codes[used],
+            self.weights[used],
+            whole,
+            self.scale,
+            self.random_state,
+        )
+        matrices = self.form.covariances(start).to_full()
+        mean = np.average(matrices, axis=0, weights=start.weights)[np.newaxis]
+        return self._tied(start.weights, start.means, mean).labelled(
+            np.asarray(start.classes, np.intp), True
+        )
 
 
 class _Guess(NamedTuple):

@@ -225,9 +225,17 @@ def test_order_of_rows_and_names_of_batches_do_not_matter(n_components):
 
 @pytest.mark.parametrize(
     "as_labels",
-    [list, np.asarray, lambda g: g.astype(float), lambda g: g.astype(str), pd.Series]
-    + [lambda g: pd.Series(g.astype(str), dtype="category"), lambda g: g.astype(object)]
-    + [lambda g: pd.Series(g, dtype="Int64"), lambda g: np.datetime64("2020-01-01") + g],
+    [
+        list,
+        np.asarray,
+        lambda g: g.astype(float),
+        lambda g: g.astype(str),
+        lambda g: g.astype(object),
+        lambda g: np.datetime64("2020-01-01") + g,
+        pd.Series,
+        lambda g: pd.Series(g.astype(str), dtype="category"),
+        lambda g: pd.Series(g, dtype="Int64"),
+    ],
 )
 def test_labels_of_every_type_are_read(as_labels):
     x, std, y, night, _, _ = nights()
@@ -349,6 +357,7 @@ def test_batches_of_a_transform_after_a_fit_without_are_refused():
 
 def test_labels_of_several_types_are_refused():
     x, std, y, night, _, _ = nights()
+    mixed = np.array([1, "a", *night[2:]], dtype=object)
+    model = EmpiricalBayes(batch_covariance="full")
     with pytest.raises(ValueError, match="batch has labels of types int"):
-        mixed = np.array([1, "a", *night[2:]], dtype=object)
-        EmpiricalBayes(batch_covariance="full").fit(x, y, X_std=std, batch=mixed)
+        model.fit(x, y, X_std=std, batch=mixed)

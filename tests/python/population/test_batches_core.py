@@ -119,16 +119,26 @@ def test_a_step_is_that_of_the_reference(form, missing, make_covariances):
 
 
 @pytest.mark.parametrize("form", ["full", "diagonal", "isotropic"])
-def test_no_small_change_of_a_fit_is_more_likely(form, make_covariances):
+@pytest.mark.parametrize("more_batches", [0.0, 4.0])
+def test_no_small_change_of_a_fit_is_more_likely(form, more_batches, make_covariances):
     p = Problem(make_covariances, missing=0.1, n=60)
     start = {"full": p.W, "diagonal": np.eye(3), "isotropic": np.eye(3)}[form]
-    found = p.fit(p.population(form, start))
+    D = np.array([0.5, 1.0, 2.0])
+    found = p.fit(p.population(form, start), offset_prior=D, offset_prior_weight=more_batches)
     assert found["iterations"] < 200
     assert (np.diff(found["history"]) > 0).all()
     fitted = found["population"]
-    best = offset_posteriors(
-        p.x, p.S, p.g, fitted.means[p.y], fitted.matrices[0], fitted.offsets + 1e-12 * np.eye(3)
-    )[2]
+
+    def objective(m, V, W):
+        apart = np.linalg.solve(W, np.diag(D))
+        prior = np.trace(apart) - np.linalg.slogdet(apart)[1]
+        density = offset_posteriors(p.x, p.S, p.g, m[p.y], V, W)[2]
+        return density - 0.5 * more_batches * prior
+
+    floor = 1e-12 * np.eye(3)
+    best = objective(fitted.means, fitted.matrices[0], fitted.offsets + floor)
+    shares = np.bincount(p.y) / len(p.y)
+    np.testing.assert_allclose(found["history"][-1], best + np.log(shares)[p.y].sum(), atol=1e-5)
     rng = np.random.default_rng(1)
     for _ in range(30):
         m = fitted.means + 1e-3 * rng.normal(size=fitted.means.shape)
@@ -140,8 +150,7 @@ def test_no_small_change_of_a_fit_is_more_likely(form, make_covariances):
             turn = np.diag(
                 1.0 + 1e-3 * rng.normal(size=3 if form == "diagonal" else 1) * np.ones(3)
             )
-        W = turn @ fitted.offsets @ turn.T + 1e-12 * np.eye(3)
-        assert offset_posteriors(p.x, p.S, p.g, m[p.y], V, W)[2] < best + 1e-6
+        assert objective(m, V, turn @ fitted.offsets @ turn.T + floor) < best + 1e-6
 
 
 def mixture(make_covariances, seed, kind="diagonal", missing=0.0):

@@ -100,6 +100,9 @@ struct PopulationSettings {
   /// Of the prior: nu, the weight of the examples that this scatter stands for. A component without members ends at
   /// W / nu.
   double prior_weight = 0.0;
+  /// Of the prior of the covariance of offsets: as many more batches, of these variances and no correlations.
+  double offset_prior_weight = 0.0;
+  Vector offset_prior;  ///< n_features variances above 0, or empty
   /// Unit of each feature, in which steps are extrapolated; n_features numbers above 0.
   Vector scale;
   /// False: plain expectation maximisation, as a yardstick.
@@ -128,7 +131,7 @@ struct BatchOffsets {
 struct PopulationFit {
   Population population;  ///< the best point that was found
   /// Log likelihood plus log prior, -1/2 sum_k [tr(W V_k^-1) + nu log|nu W^-1 V_k|] over the components of a weight
-  /// above 0, at each accepted point; it never decreases.
+  /// above 0, and the like of the offsets, at each accepted point; it never decreases.
   std::vector<double> history;
   int iterations = 0;                                          ///< passes over the data
   double predicted_gain = 0.0;                                 ///< of the objective, from the last point to its limit
