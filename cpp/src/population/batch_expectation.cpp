@@ -75,6 +75,7 @@ class Batch {
     here,   ///< the offset as it is known
     alone,  ///< the offset before: about those of each row by itself
     prior,  ///< the weights of the components
+    one,    ///< all rows are of one component
   };
 
   double* share(Index block) { return shares_.data() + (block - rows_.begin()) * rows_.width() * lanes; }
@@ -87,7 +88,10 @@ class Batch {
     const double* inverse = slot.components;
     for (Index k = range.first; k < range.second; ++k, inverse += rows_.stride()) {
       double* const joint = r + (k - range.first) * lanes;
-      if (from == Shares::prior) {
+      const bool is_one = only_ < range.second - range.first;
+      if (from == Shares::one && is_one) {
+        store(joint, Pack::Constant(k - range.first == only_ ? 0.0 : -infinity));
+      } else if (from == Shares::prior || from == Shares::one) {
         store(joint, Pack::Constant(log_weights_(k)));
       } else {
         Pack square = rows_.pull(slot, inverse, k, mean_, pull_.data());
@@ -191,7 +195,11 @@ class Batch {
     double highest = -infinity;
     Vector mean;
     Matrix spread;
-    for (const Shares start : {Shares::alone, Shares::prior}) {
+    std::vector<Shares> starts{Shares::alone, Shares::prior};
+    starts.resize(starts.size() + static_cast<std::size_t>(rows_.width()), Shares::one);
+    only_ = -1;
+    for (const Shares start : starts) {
+      if (start == Shares::one) ++only_;
       mean_ = before_->centre;
       spread_ = before_->root;
       settle(start);
@@ -325,8 +333,9 @@ class Batch {
   Vector latent_;     ///< u
   Vector slack_;      ///< a
   double log_known_ = 0.0;
-  Vector mean_;    ///< of the offset
-  Matrix spread_;  ///< the root of its covariance
+  Index only_ = 0;  ///< the component of Shares::one, as a place among those of a row
+  Vector mean_;     ///< of the offset
+  Matrix spread_;   ///< the root of its covariance
 };
 
 }  // namespace

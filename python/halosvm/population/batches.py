@@ -299,6 +299,10 @@ class BatchedErrors:
             return
         raise ValueError("error_scale is to be estimated, which does not go with batch_covariance")
 
+    def _refuse_batches(self, method: str) -> None:
+        if self.batch_covariance is not None:
+            raise ValueError(f"{method} knows no batches, and batch_covariance is given")
+
     def _forget_batches(self) -> None:
         for name in (*BATCH_PARTS, "component_classes_"):
             self.__dict__.pop(name, None)

@@ -114,6 +114,7 @@ class ErrorTested:
         """
         settings = cast("Any", clone(cast("Any", self)))
         settings._check_parameters()  # noqa: SLF001
+        settings._refuse_batches("error_test")  # noqa: SLF001
         data = settings._read(X, X_std, X_cov, reset=True)  # noqa: SLF001
         weights = read_example_weights(X, sample_weight, len(data))
         form = form_of(settings.covariance, settings.n_factors, data.shape[1])

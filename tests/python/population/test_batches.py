@@ -1,4 +1,4 @@
-"""Errors that rows share, in EmpiricalBayes: what is found, what is known of new rows, and labels."""
+"""Errors that rows share, in EmpiricalBayes: what is found, what is known of new rows, labels."""
 
 import pickle
 
@@ -353,6 +353,12 @@ def test_batches_of_a_transform_after_a_fit_without_are_refused():
     model = EmpiricalBayes().fit(x, y, X_std=std)
     with pytest.raises(ValueError, match="batch is given, but fit had no batches"):
         model.transform(x, X_std=std, batch=night)
+
+
+def test_error_tests_of_batches_are_refused():
+    x, std, _, _, _, _ = nights()
+    with pytest.raises(ValueError, match="error_test knows no batches"):
+        EmpiricalBayes(batch_covariance="full").error_test(x, X_std=std)
 
 
 def test_labels_of_several_types_are_refused():
