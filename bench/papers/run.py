@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+import batches
 import choice
 import clips
 import doctor
@@ -39,6 +40,7 @@ EXPERIMENTS = {
         sampling,
         kernels,
         measurements,
+        batches,
         choice,
         losses,
         tsvc,

@@ -177,6 +177,13 @@ class EmpiricalBayes(
     differ far less than their errors let expect, the errors are too large, and all posteriors are
     near the mean of the column.
 
+    With `batch_covariance` offsets are integrated, which is exact where each row is of one known
+    component. With several components for a row, or new rows of unknown classes, components and
+    offsets are found in turn, and `log_likelihood_` is a lower bound. A "full" :math:`W` is joined
+    by as many batches as there are features, of the variances of a "diagonal" one, unless
+    `reg_covar` is 0. `transform` takes the rows of a batch together, and as new ones; errors and
+    posteriors are then full matrices.
+
     The fit takes steps of expectation maximisation first, then of L-BFGS, or again of expectation
     maximisation where that fails.
 

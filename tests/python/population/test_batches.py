@@ -167,7 +167,7 @@ def test_unlabelled_new_nights_are_nearly_as_by_a_sum_over_all_assignments():
             apart.append(found.mean[i] - mean)
             sds.append(np.sqrt(np.diag(covariance)))
             assert row == rows[i]
-    assert np.sqrt(np.mean(np.square(apart) / np.square(sds))) < 0.35
+    assert np.sqrt(np.mean(np.square(apart) / np.square(sds))) < 0.2
 
 
 def test_labels_keep_uneven_classes_from_being_taken_for_offsets():
