@@ -50,13 +50,19 @@ def read(
         weight=arguments.weight if weighted else None,
         own_weight=trained.weight if weighted else None,
         drop=getattr(arguments, "drop", ()),
-        keep=getattr(arguments, "keep", ()),
+        keep=_kept(arguments, trained),
         group=getattr(arguments, "group", None),
         reading=reading_of(arguments, trained),
     )
     for note in table.notes:
         tell(arguments.command, f"{table.path}: {note}")
     return table
+
+
+def _kept(arguments: argparse.Namespace, trained: Trained) -> tuple[str, ...]:
+    """Return the columns to keep: those asked for, and that of the batches."""
+    batch = getattr(arguments, "batch", None) or trained.batch
+    return (*getattr(arguments, "keep", ()), *(() if batch is None else (batch,)))
 
 
 def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Reading:
