@@ -60,7 +60,8 @@ std::vector<Measurements> measurements_of(const Gaussians& X, const double* weig
 PopulationFit fit_batches(const Gaussians& X, const double* weights, const std::vector<Index>& labels,
                           const std::vector<Index>& batches, const Population& start,
                           const PopulationSettings& settings, const Execution& execution) {
-  const BatchedMeasurements data(X, weights, batches, labels, execution);
+  const bool single = start.n_components() == (labels.empty() ? 1 : start.n_classes());
+  const BatchedMeasurements data(X, weights, batches, labels, single, execution);
   return fit_population(data, start, settings, execution);
 }
 
@@ -131,7 +132,7 @@ py::tuple known_offsets(const Population& of, const PyGaussians& X, const std::v
   const BatchOffsets found = [&] {
     const py::gil_scoped_release release;
     const Execution execution = interruptible(n_threads);
-    const BatchedMeasurements data(X.view, nullptr, batches, {}, execution);
+    const BatchedMeasurements data(X.view, nullptr, batches, {}, of.n_components() == 1, execution);
     return batch_offsets(of, data, means ? &known : nullptr, execution);
   }();
   return as_arrays(found);

@@ -48,6 +48,7 @@ class Batch {
     rows_.open(batch, out.failure, checkpoint);
     before_ = &before;
     failure_ = &out.failure;
+    checkpoint_ = &checkpoint;
     shares_.resize((rows_.end() - rows_.begin()) * rows_.width() * lanes);
     if (rows_.width() == 1) {
       shares_.setOnes();
@@ -57,7 +58,7 @@ class Batch {
     } else if (from != nullptr) {
       mean_ = from->means.row(batch).transpose();
       spread_ = semidefinite_root(from->covariances.middleRows(batch * d_, d_));
-      settle(Shares::here);
+      settle(Shares::here, !statistics_);
     } else {
       search();
     }
@@ -122,6 +123,7 @@ class Batch {
 
   /// Sums T^-1 for each component, and T^-1 (x - m - centre).
   void gather(Shares from) {
+    (*checkpoint_)();
     precisions_.setZero();
     pulls_.setZero();
     for (Index block = rows_.begin(); block < rows_.end(); ++block) {
@@ -174,9 +176,9 @@ class Batch {
 
   /// Goes to and fro between components and offset until the offset rests. A fit goes on from there in its next pass;
   /// else the end has to be reached, since \ref remove_offsets takes out of it what each row has put in.
-  void settle(Shares from) {
-    const int longest = statistics_ ? 50 : 2000;
-    const double still = statistics_ ? 1e-8 : 1e-20;
+  void settle(Shares from, bool to_the_end) {
+    const int longest = to_the_end ? 2000 : 50;
+    const double still = to_the_end ? 1e-20 : 1e-8;
     for (int sweep = 0; sweep < longest; ++sweep) {
       const Vector last = latent_;
       gather(from);
@@ -202,7 +204,7 @@ class Batch {
       if (start == Shares::one) ++only_;
       mean_ = before_->centre;
       spread_ = before_->root;
-      settle(start);
+      settle(start, false);
       if (failure_->any()) return;
       Statistics sums;
       const bool wanted = std::exchange(statistics_, false);
@@ -216,7 +218,7 @@ class Batch {
     }
     mean_ = mean;
     spread_ = spread;
-    settle(Shares::here);
+    settle(Shares::here, !statistics_);
   }
 
   void add_sums(Statistics& out) {
@@ -327,6 +329,7 @@ class Batch {
   // Of the batch.
   const Before* before_ = nullptr;
   Failure* failure_ = nullptr;
+  Checkpoint* checkpoint_ = nullptr;
   Matrix precision_;  ///< A
   Matrix seen_;       ///< A C
   Matrix inverse_;    ///< G^-1

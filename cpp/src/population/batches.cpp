@@ -17,7 +17,7 @@
 namespace halosvm {
 
 BatchedMeasurements::Prepared::Prepared(const Gaussians& X, const double* given, const std::vector<Index>& batches,
-                                        const std::vector<Index>& classes, const Execution& execution)
+                                        const std::vector<Index>& classes, bool summed, const Execution& execution)
     : measurements(X, given, execution), labelled(!classes.empty()) {
   const Measurements::Prepared& data = measurements.prepared();
   const auto n = static_cast<std::size_t>(X.n_samples());
@@ -46,7 +46,7 @@ BatchedMeasurements::Prepared::Prepared(const Gaussians& X, const double* given,
     if (i == 0 || key(order[i]) != key(order[i - 1])) firsts.push_back(static_cast<Index>(i));
   }
   const auto n_groups = static_cast<Index>(firsts.size());
-  if (!data.shared || n_groups * data.n_features() > data.size()) {
+  if (!summed || !data.shared || n_groups * data.n_features() > data.size()) {
     firsts.resize(order.size());
     std::iota(firsts.begin(), firsts.end(), Index{0});
   }
@@ -107,8 +107,8 @@ void BatchedMeasurements::Prepared::group(const std::vector<Index>& order, const
 }
 
 BatchedMeasurements::BatchedMeasurements(const Gaussians& X, const double* weights, const std::vector<Index>& batches,
-                                         const std::vector<Index>& classes, const Execution& execution)
-    : prepared_(std::make_unique<Prepared>(X, weights, batches, classes, execution)) {}
+                                         const std::vector<Index>& classes, bool summed, const Execution& execution)
+    : prepared_(std::make_unique<Prepared>(X, weights, batches, classes, summed, execution)) {}
 BatchedMeasurements::~BatchedMeasurements() = default;
 BatchedMeasurements::BatchedMeasurements(BatchedMeasurements&&) noexcept = default;
 
@@ -121,6 +121,9 @@ PopulationFit fit_population(const BatchedMeasurements& X, const Population& sta
   check::require(start.offsets.size() > 0, "init", "has no covariance of offsets");
   for (const auto& block : data.blocks) {
     check::require(block.label < start.n_classes(), "classes", "has a class that init has not");
+    const auto range = population::components_of(start, block.label);
+    check::require(!data.grouped() || range.second - range.first == 1, "summed",
+                   "is for rows that each come from one component");
   }
   const population::Pass pass = [&](const Population& population, const BatchOffsets& from,
                                     population::Expectation& out) {
@@ -135,6 +138,8 @@ BatchOffsets batch_offsets(const Population& population, const BatchedMeasuremen
   const Index d = population.n_features();
   check::same_size("X", X.prepared().n_features(), "the population", d, "features");
   check::require(population.offsets.size() > 0, "population", "has no covariance of offsets");
+  check::require(!X.prepared().grouped() || population.n_components() == 1, "summed",
+                 "is for rows that each come from one component");
   if (known != nullptr) {
     check::same_size("known", known->means.rows(), "X", X.n_batches(), "batches");
     check::same_size("known", known->covariances.rows(), "X", X.n_batches() * d, "batches times features");

@@ -16,7 +16,7 @@ struct BatchedMeasurements::Prepared {
   };
 
   Prepared(const Gaussians& X, const double* given, const std::vector<Index>& batches,
-           const std::vector<Index>& classes, const Execution& execution);
+           const std::vector<Index>& classes, bool summed, const Execution& execution);
 
   Index n_features() const { return measurements.prepared().n_features(); }
   Index n_batches() const { return static_cast<Index>(begins.size()) - 1; }

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FORMS = ("full", "diagonal", "isotropic")
 # What new rows need of a fit with batches.
 BATCH_PARTS = ("batches_", "batch_covariance_", "batch_offsets_", "batch_offset_covariances_")
-_ROUNDS = 20
+_ROUNDS = 5
 _ROUGH = 1e-3  # tol of a first fit
 _LEAST = 1e-6  # of the variance of offsets in that of true values
 _BLOCK = 1 << 21  # doubles of the covariances of a block of rows

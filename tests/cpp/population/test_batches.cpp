@@ -38,7 +38,7 @@ struct Pair {
 
 TEST_CASE("two rows of a batch are one normal vector") {
   const Pair p;
-  const BatchedMeasurements rows(p.X, nullptr, {0, 0}, {}, p.execution);
+  const BatchedMeasurements rows(p.X, nullptr, {0, 0}, {}, true, p.execution);
   REQUIRE(rows.n_batches() == 1);
   const PopulationFit fit = fit_population(rows, p.population, p.settings, p.execution);
   const double a = 6.0;  // 1.5 + 0.5 + 4
@@ -56,7 +56,7 @@ TEST_CASE("two rows of a batch are one normal vector") {
 
 TEST_CASE("a row alone keeps the covariance of the offsets beside its error") {
   const Pair p;
-  const BatchedMeasurements rows(p.X, nullptr, {0, 1}, {}, p.execution);
+  const BatchedMeasurements rows(p.X, nullptr, {0, 1}, {}, true, p.execution);
   const BatchOffsets offsets = batch_offsets(p.population, rows, nullptr, p.execution);
   Matrix means(2, 1);
   Matrix covariances(2, 1);
@@ -70,11 +70,11 @@ TEST_CASE("a row alone keeps the covariance of the offsets beside its error") {
 
 TEST_CASE("batches of another length, negative ones and populations without offsets are refused") {
   Pair p;
-  CHECK_THROWS_WITH_AS(BatchedMeasurements(p.X, nullptr, {0}, {}, p.execution), doctest::Contains("batches"),
+  CHECK_THROWS_WITH_AS(BatchedMeasurements(p.X, nullptr, {0}, {}, true, p.execution), doctest::Contains("batches"),
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(BatchedMeasurements(p.X, nullptr, {0, -1}, {}, p.execution), doctest::Contains("row 1"),
+  CHECK_THROWS_WITH_AS(BatchedMeasurements(p.X, nullptr, {0, -1}, {}, true, p.execution), doctest::Contains("row 1"),
                        std::invalid_argument);
-  const BatchedMeasurements rows(p.X, nullptr, {0, 0}, {}, p.execution);
+  const BatchedMeasurements rows(p.X, nullptr, {0, 0}, {}, true, p.execution);
   p.population.offsets.resize(0, 0);
   CHECK_THROWS_WITH_AS(fit_population(rows, p.population, p.settings, p.execution), doctest::Contains("offsets"),
                        std::invalid_argument);

@@ -291,3 +291,28 @@ def test_a_singular_row_is_named(make_covariances):
     start = start.labelled(np.array([0, 1]), True).with_offsets(p.W, "full")
     with pytest.raises(ValueError, match=r"component \d .* row \d+ of X"):
         p.fit(start)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_rows_of_equal_errors_keep_components_of_their_own(labelled):
+    # Only where each row is of one component may rows of equal errors be read as their mean.
+    rng = np.random.default_rng(0)
+    n, d = 300, 2
+    g, y = rng.integers(4, size=n), rng.integers(2, size=n)
+    x = rng.normal(size=(n, d)) + 4.0 * rng.integers(2, size=(n, 1)) + rng.normal(size=(4, d))[g]
+    means = np.array([[0.0, 0.0], [4.0, 4.0], [0.5, 0.0], [4.0, 4.5]])[: 4 if labelled else 2]
+    k = len(means)
+    start = _core.Population("full", np.full(k, 1 / k), means, matrices=np.stack([np.eye(d)] * k))
+    if labelled:
+        start = start.labelled(np.array([0, 0, 1, 1]), True)
+    start = start.with_offsets(np.eye(d), "full")
+    settings = {"max_iterations": 4, "tolerance": 0.0, "prior": np.zeros(d), "scale": np.ones(d)}
+    settings |= {"labels": y if labelled else [], "batches": g, "accelerate": False}
+    equal = as_gaussians(x, X_std=np.full((n, d), 0.5)).core_view(missing=True)
+    other = as_gaussians(x, X_std=0.5 + 1e-13 * rng.random((n, d))).core_view(missing=True)
+    found, expected = (_core.fit_population(each, start, **settings) for each in (equal, other))
+    np.testing.assert_allclose(found["history"], expected["history"], rtol=1e-9)
+    np.testing.assert_allclose(found["offsets"][0], expected["offsets"][0], atol=1e-7)
+    plain = start.labelled(np.arange(k), False)
+    found, expected = (_core.batch_offsets(plain, each, g) for each in (equal, other))
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-7)

@@ -19,9 +19,11 @@ class BatchedMeasurements {
   /// \param weights of the rows, or null; rows of weight 0 are left out.
   /// \param batches 0, 1, ... of each row.
   /// \param classes of each row, or empty: unknown. A row of a class comes from the components of that class alone.
+  /// \param summed rows of one batch, class, error and pattern of missing values are read as one, which needs each row
+  /// to come from one component.
   /// \throws std::invalid_argument as Measurements, and for lists of another length than \p X has rows.
   BatchedMeasurements(const Gaussians& X, const double* weights, const std::vector<Index>& batches,
-                      const std::vector<Index>& classes, const Execution& execution);
+                      const std::vector<Index>& classes, bool summed, const Execution& execution);
   ~BatchedMeasurements();
   /// Takes over what the other has prepared.
   BatchedMeasurements(BatchedMeasurements&&) noexcept;
