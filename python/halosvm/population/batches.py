@@ -372,7 +372,8 @@ class BatchedErrors:
             if hasattr(self, "component_classes_"):
                 known, of_component = np.unique(self.component_classes_, return_inverse=True)
                 population = population.labelled(of_component, False)
-                classes = np.maximum(_places(known, np.asarray(exact_labels(y, "y"))), 0)
+                told = read_labels(exact_labels(y, "y"), len(data))
+                classes = np.maximum(_places(known, told), 0)
         step = max(64, _BLOCK // data.shape[1] ** 2)
         for begin in range(0, len(data), step):
             rows = np.arange(begin, min(begin + step, len(data)))

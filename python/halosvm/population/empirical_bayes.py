@@ -259,7 +259,8 @@ class EmpiricalBayes(
         y : array-like of shape (n_samples,), optional
             With `batch`, labels of classes, each of which then has `n_components` components of its
             own, with one covariance for all: so classes whose shares differ between batches are not
-            taken for offsets. Ignored without `batch`, and if it holds values instead of classes.
+            taken for offsets. Ignored without `batch`, and if it holds values instead of classes;
+            whole numbers are classes.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
             Standard deviations of the errors; infinite where a value is missing.
         X_cov : Covariances or array-like, optional

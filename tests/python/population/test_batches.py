@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 
 from halosvm import EmpiricalBayes, Gaussians, load_model, save_model
 from halosvm.population import batches as module
@@ -195,6 +196,18 @@ def test_values_to_predict_are_no_classes():
         with_values, clone(model).fit(x, X_std=std, batch=night).batch_offsets_
     )
     assert not hasattr(model, "component_classes_")
+
+
+def test_columns_and_texts_of_classes_are_read_alike():
+    x, std, y, night, _, _ = nights()
+    model = EmpiricalBayes(batch_covariance="full")
+    expected = model.fit_transform(x, y, X_std=std, batch=night)
+    for each in (y.astype(str), y.tolist(), pd.Series(y, dtype="category"), y.astype(float)):
+        found = clone(model).fit_transform(x, each, X_std=std, batch=night)
+        np.testing.assert_array_equal(found.mean, expected.mean)
+    with pytest.warns(DataConversionWarning):
+        found = clone(model).fit_transform(x, y[:, np.newaxis], X_std=std, batch=night)
+    np.testing.assert_array_equal(found.mean, expected.mean)
 
 
 def test_a_night_of_one_class_tells_its_offset():
