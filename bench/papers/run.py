@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+import batches
 import choice
 import clips
 import doctor
@@ -42,6 +43,7 @@ EXPERIMENTS = {
         sampling,
         kernels,
         measurements,
+        batches,
         next_measurement,
         choice,
         losses,

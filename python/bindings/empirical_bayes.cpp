@@ -70,7 +70,33 @@ std::vector<Measurements> measurements_of(const Gaussians& X, const double* weig
   return out;
 }
 
+/// The batch of each row, and the class or none.
+PopulationFit fit_batches(const Gaussians& X, const double* weights, const std::vector<Index>& labels,
+                          const std::vector<Index>& batches, const Population& start,
+                          const PopulationSettings& settings, const Execution& execution) {
+  const bool single = start.n_components() == (labels.empty() ? 1 : start.n_classes());
+  const BatchedMeasurements data(X, weights, batches, labels, single, execution);
+  return fit_population(data, start, settings, execution);
+}
+
+py::tuple as_arrays(const BatchOffsets& offsets) {
+  return py::make_tuple(offsets.means, stacked(offsets.covariances, offsets.means.rows()));
+}
+
+BatchOffsets from_arrays(const Matrix& means, const Doubles& covariances) {
+  require_ndim(covariances, "covariances", 3);
+  return {means, ConstMatrixMap(covariances.data(), covariances.shape(0) * covariances.shape(1), covariances.shape(2))};
+}
+
+OffsetForm offset_form(const std::string& name) {
+  if (name == "full") return OffsetForm::full;
+  if (name == "diagonal") return OffsetForm::diagonal;
+  if (name == "isotropic") return OffsetForm::isotropic;
+  throw py::value_error("form must be one of full, diagonal, isotropic; got '" + name + "'");
+}
+
 py::dict fit(const PyGaussians& X, const Population& start, const std::vector<Index>& labels,
+             const std::vector<Index>& batches, const std::optional<Vector>& offset_prior, double offset_prior_weight,
              const std::optional<Doubles>& sample_weight, int max_iterations, double tolerance, const Vector& prior,
              double prior_weight, const std::optional<Matrix>& prior_scatter, const Vector& scale, bool accelerate,
              int n_threads, const std::optional<py::function>& report, const GivenLimits& limits) {
@@ -80,6 +106,8 @@ py::dict fit(const PyGaussians& X, const Population& start, const std::vector<In
   settings.prior = prior;
   settings.prior_weight = prior_weight;
   if (prior_scatter) settings.prior_scatter = *prior_scatter;
+  if (offset_prior) settings.offset_prior = *offset_prior;
+  settings.offset_prior_weight = offset_prior_weight;
   settings.scale = scale;
   settings.accelerate = accelerate;
   if (report) {
@@ -94,6 +122,7 @@ py::dict fit(const PyGaussians& X, const Population& start, const std::vector<In
   const PopulationFit result = [&] {
     const py::gil_scoped_release release;
     const Execution execution = interruptible(n_threads);
+    if (!batches.empty()) return fit_batches(X.view, weights, labels, batches, start, settings, execution);
     std::vector<Vector> memory;
     const auto classes =
         measurements_of(X.view, weights, labels, start.n_classes(), memory, execution, views_of_limits);
@@ -109,6 +138,38 @@ py::dict fit(const PyGaussians& X, const Population& start, const std::vector<In
   out["predicted_gain"] = result.predicted_gain;
   out["converged"] = result.status != PopulationStatus::max_iterations;
   out["message"] = sentence(result.status);
+  if (!batches.empty()) out["offsets"] = as_arrays(result.offsets);
+  return out;
+}
+
+py::tuple known_offsets(const Population& of, const PyGaussians& X, const std::vector<Index>& batches,
+                        const std::optional<Matrix>& means, const std::optional<Doubles>& covariances, int n_threads) {
+  const BatchOffsets known = means ? from_arrays(*means, covariances.value()) : BatchOffsets();
+  const BatchOffsets found = [&] {
+    const py::gil_scoped_release release;
+    const Execution execution = interruptible(n_threads);
+    const BatchedMeasurements data(X.view, nullptr, batches, {}, of.n_components() == 1, execution);
+    return batch_offsets(of, data, means ? &known : nullptr, execution);
+  }();
+  return as_arrays(found);
+}
+
+py::dict without_offsets(const Population& of, const PyGaussians& X, const std::vector<Index>& batches,
+                         const std::vector<Index>& labels, const Matrix& means, const Doubles& covariances,
+                         const Vector& parts, int n_threads) {
+  const BatchOffsets offsets = from_arrays(means, covariances);
+  const Index n = X.view.n_samples();
+  const Index d = of.n_features();
+  Doubles values({n, d});
+  Doubles errors({n, d, d});
+  const LoneRows target{values.mutable_data(), errors.mutable_data()};
+  {
+    const py::gil_scoped_release release;
+    remove_offsets(of, X.view, batches, labels, offsets, parts, target, interruptible(n_threads));
+  }
+  py::dict out;
+  out["means"] = values;
+  out["matrices"] = errors;
   return out;
 }
 
@@ -173,6 +234,15 @@ void bind_empirical_bayes(py::module_& module) {
           py::arg("weights"), py::arg("means"), py::arg("covariances"),
           "The same components, of which a fit leaves these parts as they are: a flag each, or none.")
       .def(
+          "with_offsets",
+          [](Population self, const Matrix& covariance, const std::string& form) {
+            self.offsets = covariance;
+            self.offset_form = offset_form(form);
+            return self;
+          },
+          py::arg("covariance"), py::arg("form"), "The same components, with offsets of batches.")
+      .def_property_readonly("offsets", [](const Population& self) { return self.offsets; })
+      .def(
           "of_class",
           [](const Population& self, Index c) {
             const auto range = std::equal_range(self.classes.begin(), self.classes.end(), c);
@@ -190,11 +260,18 @@ void bind_empirical_bayes(py::module_& module) {
       .def_property_readonly("factors",
                              [](const Population& self) { return stacked(self.factors, self.n_components()); });
   module.def("fit_population", &fit, py::arg("X"), py::arg("start"), py::kw_only(),
-             py::arg("labels") = std::vector<Index>(), py::arg("sample_weight") = py::none(), py::arg("max_iterations"),
-             py::arg("tolerance"), py::arg("prior"), py::arg("prior_weight") = 0.0,
-             py::arg("prior_scatter") = py::none(), py::arg("scale"), py::arg("accelerate") = true,
-             py::arg("n_threads") = 0, py::arg("report") = py::none(), py::arg("limits") = py::none(),
-             "The most likely population behind measurements; NaN is a missing value.");
+             py::arg("labels") = std::vector<Index>(), py::arg("batches") = std::vector<Index>(),
+             py::arg("offset_prior") = py::none(), py::arg("offset_prior_weight") = 0.0,
+             py::arg("sample_weight") = py::none(), py::arg("max_iterations"), py::arg("tolerance"), py::arg("prior"),
+             py::arg("prior_weight") = 0.0, py::arg("prior_scatter") = py::none(), py::arg("scale"),
+             py::arg("accelerate") = true, py::arg("n_threads") = 0, py::arg("report") = py::none(),
+             py::arg("limits") = py::none(), "The most likely population behind measurements; NaN is a missing value.");
+  module.def("batch_offsets", &known_offsets, py::arg("population"), py::arg("X"), py::arg("batches"),
+             py::arg("means") = py::none(), py::arg("covariances") = py::none(), py::arg("n_threads") = 0,
+             "Means and covariances of the offsets of batches, from their rows and what was known before.");
+  module.def("remove_offsets", &without_offsets, py::arg("population"), py::arg("X"), py::arg("batches"),
+             py::arg("labels"), py::arg("means"), py::arg("covariances"), py::arg("parts"), py::arg("n_threads") = 0,
+             "Measurements of rows by themselves that tell what all rows of their batch tell.");
   module.def(
       "measurement_log_density",
       [](const Population& of, const PyGaussians& X, int n_threads, const GivenLimits& limits) {

@@ -1,7 +1,7 @@
 # Types of the compiled core; private, may change at any time. In step with python/bindings.
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypedDict, overload
+from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,9 @@ class Population:
     def holding(
         self, weights: Sequence[bool], means: Sequence[bool], covariances: Sequence[bool]
     ) -> Population: ...
+    def with_offsets(self, covariance: _Doubles, form: str) -> Population: ...
+    @property
+    def offsets(self) -> _Doubles: ...
     def of_class(self, c: int) -> Population: ...
     @property
     def weights(self) -> _Doubles: ...
@@ -123,12 +126,16 @@ class PopulationFit(TypedDict):
     predicted_gain: float
     converged: bool
     message: str
+    offsets: NotRequired[tuple[_Doubles, _Doubles]]
 
 def fit_population(
     X: Gaussians,
     start: Population,
     *,
     labels: Sequence[int] | NDArray[np.intp] = (),
+    batches: Sequence[int] | NDArray[np.intp] = (),
+    offset_prior: _Doubles | None = None,
+    offset_prior_weight: float = 0.0,
     sample_weight: _Doubles | None = None,
     max_iterations: int,
     tolerance: float,
@@ -141,6 +148,24 @@ def fit_population(
     report: Callable[[int, float, float], None] | None = None,
     limits: tuple[_Doubles, _Doubles] | None = None,
 ) -> PopulationFit: ...
+def batch_offsets(
+    population: Population,
+    X: Gaussians,
+    batches: NDArray[np.intp],
+    means: _Doubles | None = None,
+    covariances: _Doubles | None = None,
+    n_threads: int = 0,
+) -> tuple[_Doubles, _Doubles]: ...
+def remove_offsets(
+    population: Population,
+    X: Gaussians,
+    batches: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    means: _Doubles,
+    covariances: _Doubles,
+    parts: _Doubles,
+    n_threads: int = 0,
+) -> dict[str, _Doubles]: ...
 def measurement_log_density(
     population: Population,
     X: Gaussians,

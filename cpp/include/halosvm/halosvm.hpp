@@ -16,6 +16,7 @@
 #include "halosvm/gaussians/gaussians.hpp"
 #include "halosvm/gaussians/mixtures.hpp"
 #include "halosvm/gaussians/support.hpp"
+#include "halosvm/population/batches.hpp"
 #include "halosvm/population/empirical_bayes.hpp"
 #include "halosvm/population/limits.hpp"
 #include "halosvm/maps/fourier.hpp"

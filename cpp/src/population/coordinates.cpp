@@ -3,6 +3,7 @@
 #include "population/coordinates.hpp"
 
 #include "linalg/multiply.hpp"
+#include "population/offsets.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -52,6 +53,7 @@ Vector coordinates(const Population& population, const Vector& scale) {
       for (Index a = 0; a < population.n_factors(); ++a) out.push_back(population.factors(k * d + j, a) / scale(j));
     }
   }
+  append_offset_coordinates(population, scale, out);
   return ConstVectorMap(out.data(), static_cast<Index>(out.size()));
 }
 
@@ -188,7 +190,9 @@ class SlopeWriter {
 }  // namespace
 
 Slope slope(const Population& population, const Statistics& sums, const Prior& prior, const Vector& scale) {
-  return SlopeWriter(population, sums, prior, scale).run();
+  Slope out = SlopeWriter(population, sums, prior, scale).run();
+  append_offset_slope(population, sums.offsets, prior, scale, out);
+  return out;
 }
 
 Population population_at(const Vector& coordinates, const Population& like, const Vector& scale) {
@@ -221,6 +225,7 @@ Population population_at(const Vector& coordinates, const Population& like, cons
       for (Index a = 0; a < like.n_factors(); ++a) out.factors(k * d + j, a) = *next++ * scale(j);
     }
   }
+  read_offset_coordinates(next, scale, out);
   for (Index k = 0; k < like.n_components(); ++k) {
     if (like.weights(k) > 0.0) out.weights(k) = std::exp(out.weights(k) - largest);
   }

@@ -5,6 +5,8 @@
 #include "halosvm/core/check.hpp"
 #include "linalg/multiply.hpp"
 #include "population/coordinates.hpp"
+#include "population/fit.hpp"
+#include "population/offsets.hpp"
 
 #include <algorithm>
 #include <array>
@@ -79,13 +81,8 @@ class QuasiNewton {
 
 class Fit {
  public:
-  Fit(const std::vector<const Measurements*>& X, const PopulationSettings& settings, const Execution& execution)
-      : settings_(settings), execution_(execution) {
-    for (const Measurements* each : X) {
-      classes_.push_back(&each->prepared());
-      total_weight_ += each->prepared().total_weight;
-    }
-  }
+  Fit(const population::Pass& pass, double total_weight, const PopulationSettings& settings)
+      : pass_(pass), total_weight_(total_weight), settings_(settings) {}
 
   PopulationFit run(const Population& start) {
     result_.population = start;
@@ -149,7 +146,10 @@ class Fit {
     return last_was_model_;
   }
 
-  population::Prior prior() const { return {settings_.prior, settings_.prior_scatter, settings_.prior_weight}; }
+  population::Prior prior() const {
+    return {settings_.prior, settings_.prior_scatter, settings_.prior_weight, settings_.offset_prior_weight,
+            settings_.offset_prior};
+  }
   double tolerance() const { return settings_.tolerance * total_weight_; }
   bool exhausted() const { return result_.iterations >= settings_.max_iterations; }
   population::Slope slope() const {
@@ -158,16 +158,18 @@ class Fit {
 
   PopulationFit ended(PopulationStatus status) {
     result_.status = status;
+    result_.offsets = std::move(here_.offsets);
     return std::move(result_);
   }
 
   /// Log likelihood plus log prior, the sums in there_ or, at the first call, here_.
   double objective(const Population& population) {
     Expectation& out = result_.history.empty() ? here_ : there_;
-    population::expect(population, classes_, out, execution_);
+    pass_(population, here_.offsets, out);
     ++result_.iterations;
     if (out.failure.any()) return -infinity;
-    return out.sums.log_likelihood + population::log_prior(population, prior());
+    return out.sums.log_likelihood + population::log_prior(population, prior()) +
+           population::log_offset_prior(population, prior());
   }
 
   /// Goes to a point if the objective grows by more than \p least.
@@ -229,14 +231,13 @@ class Fit {
     if (settings_.report) settings_.report(result_.iterations, value, result_.predicted_gain);
   }
 
-  std::vector<const Measurements::Prepared*> classes_;  ///< the examples of each
-  double total_weight_ = 0.0;
+  const population::Pass& pass_;
+  double total_weight_;
   double gain_of_model_ = infinity;  ///< in a pass, of the last quasi-Newton step
   double gain_of_plain_ = 0.0;       ///< of the last plain one
   bool last_was_model_ = true;
   int turns_ = 0;  ///< steps of one kind in a row
   const PopulationSettings& settings_;
-  const Execution& execution_;
   QuasiNewton quasi_newton_;
   std::array<double, looks> predictions_{infinity, infinity, infinity};
   std::vector<double> reached_;  ///< the objective after each pass
@@ -306,6 +307,9 @@ void Population::check(const std::string& argument) const {
                    "holds parts of another number of components, or of several classes");
   }
   check::require(!tied || held.covariances.empty(), argument, "holds covariances that are tied");
+  check::require(offsets.size() == 0 || (offsets.rows() == d && offsets.cols() == d && offsets.allFinite() &&
+                                         offsets.diagonal().minCoeff() >= 0.0),
+                 argument, "has a covariance of offsets that is no covariance of its features");
   for (Index i = 1; tied && i < k; ++i) {
     Population first = *this;
     first.take_shape(i, 0);
@@ -326,12 +330,10 @@ const char* sentence(PopulationStatus status) {
   return "";
 }
 
-PopulationFit fit_population(const std::vector<const Measurements*>& X, const Population& start,
-                             const PopulationSettings& settings, const Execution& execution) {
+PopulationFit population::fit(const Pass& pass, double total_weight, const Population& start,
+                              const PopulationSettings& settings) {
   start.check("init");
-  check::same_size("X", static_cast<Index>(X.size()), "init", start.n_classes(), "classes");
   const Index d = start.n_features();
-  for (const Measurements* each : X) check::same_size("init", d, "X", each->prepared().n_features(), "features");
   check::require(settings.max_iterations > 0, "max_iterations", "must be positive");
   check::require(settings.tolerance >= 0.0, "tolerance", "must be >= 0");
   check::same_size("prior", settings.prior.size(), "X", d, "features");
@@ -343,10 +345,31 @@ PopulationFit fit_population(const std::vector<const Measurements*>& X, const Po
                  "prior_scatter", "must be finite, with a row and a column for each feature");
   check::require(settings.prior_weight >= 0.0 && std::isfinite(settings.prior_weight), "prior_weight",
                  "must be >= 0 and finite");
+  check::require(settings.offset_prior_weight >= 0.0 && std::isfinite(settings.offset_prior_weight) &&
+                     (settings.offset_prior_weight == 0.0 ||
+                      (settings.offset_prior.size() == d && settings.offset_prior.allFinite() &&
+                       settings.offset_prior.minCoeff() > 0.0)),
+                 "offset_prior", "must be positive, with a variance for each feature, and its weight >= 0");
   check::require((settings.scale.array() > 0.0).all() && settings.scale.allFinite(), "scale", "must be positive");
   Population normalised = start;
   normalised.weights /= start.weights.sum();
-  return Fit(X, settings, execution).run(normalised);
+  return Fit(pass, total_weight, settings).run(normalised);
+}
+
+PopulationFit fit_population(const std::vector<const Measurements*>& X, const Population& start,
+                             const PopulationSettings& settings, const Execution& execution) {
+  check::same_size("X", static_cast<Index>(X.size()), "init", start.n_classes(), "classes");
+  std::vector<const Measurements::Prepared*> classes;
+  double total_weight = 0.0;
+  for (const Measurements* each : X) {
+    check::same_size("init", start.n_features(), "X", each->prepared().n_features(), "features");
+    classes.push_back(&each->prepared());
+    total_weight += each->prepared().total_weight;
+  }
+  const population::Pass pass = [&](const Population& population, const BatchOffsets&, Expectation& out) {
+    population::expect(population, classes, out, execution);
+  };
+  return population::fit(pass, total_weight, start, settings);
 }
 
 PopulationFit fit_population(const Measurements& X, const Population& start, const PopulationSettings& settings,

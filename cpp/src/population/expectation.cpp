@@ -28,8 +28,29 @@ void Statistics::reset(Index k, Index d, Index h, bool factorised) {
   square.setZero(k * h, h);
 }
 
+void OffsetSums::reset(const Matrix& C) {
+  const Index d = C.rows();
+  count = 0.0;
+  root = C;
+  latent.setZero(d);
+  second.setZero(d, d);
+  rise.setZero(d, d);
+  precision.setZero(d);
+  excess.setZero(d);
+}
+
+void OffsetSums::add(const OffsetSums& other) {
+  count += other.count;
+  latent += other.latent;
+  second += other.second;
+  rise += other.rise;
+  precision += other.precision;
+  excess += other.excess;
+}
+
 void Statistics::add(const Statistics& other) {
   log_likelihood += other.log_likelihood;
+  if (offsets.root.size() > 0) offsets.add(other.offsets);
   if (other.mass.size() == 0) return;
   mass += other.mass;
   precision += other.precision;

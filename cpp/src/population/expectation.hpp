@@ -10,6 +10,21 @@
 
 namespace halosvm {
 
+/// Sums over batches. The offset of a batch is o = C u with W = C C', u ~ N(mean, G^-1), G = I + C'A C and A the sum of
+/// its T_i^-1; a = W^-1 o is the sum of its T_i^-1 (x_i - m - o).
+struct OffsetSums {
+  double count = 0.0;  ///< number of batches
+  Matrix root;         ///< C
+  Vector latent;       ///< sum of the means of u
+  Matrix second;       ///< sum E u u'
+  Matrix rise;         ///< sum a u' - A C G^-1: the slope of the log likelihood in C
+  Vector precision;    ///< sum of the diagonals of (A^-1 + W)^-1
+  Vector excess;       ///< sum of the diagonals of a a' - (A^-1 + W)^-1
+
+  void reset(const Matrix& C);
+  void add(const OffsetSums& other);
+};
+
 /// Sums over rows, of weight c_i r_ik, for each of k components with d features and h factors. The posterior of the
 /// true value is N(m + u, B), w = T^-1 (x - m), u = V R'w; z are the factors of a component, v = m + L z + rest.
 struct Statistics {
@@ -25,6 +40,7 @@ struct Statistics {
   Matrix latent;  ///< sum E z, k x h
   Matrix cross;   ///< sum E (v - m) z', (k d) x h
   Matrix square;  ///< sum E z z', (k h) x h
+  OffsetSums offsets;
 
   void reset(Index k, Index d, Index h, bool factorised);
   void add(const Statistics& other);
@@ -55,6 +71,7 @@ struct Failure {
 
 struct Expectation {
   Statistics sums;
+  BatchOffsets offsets;  ///< of batches, if rows belong to any
   Failure failure;
 };
 

@@ -4,8 +4,7 @@
 #include "population/expectation.hpp"
 
 #include "halosvm/core/normal.hpp"
-
-#include "kernel/lanes.hpp"
+#include "population/lane_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,19 +16,11 @@ using kernels::lanes;
 using kernels::load;
 using kernels::Pack;
 
-void store(double* to, const Pack& value) { Eigen::Map<Pack>{to} = value; }
-
-/// Position of (i, j), i >= j, in a packed lower triangle.
-Index at(Index i, Index j) { return i * (i + 1) / 2 + j; }
-
 /// Memory of one thread: numbers in packs of one for each lane.
 struct Work {
-  Work(Index k, Index d, const Noise& noise)
-      : d(d),
+  Work(Index k, Index d, const Gaussians& data, const Noise& noise)
+      : rows(data, noise),
         triangle(d * (d + 1) / 2),
-        x(d * lanes),
-        there(d * lanes),
-        errors(triangle * lanes),
         lower(triangle * lanes),
         inverse_pivots(d * lanes),
         inverse(triangle * lanes),
@@ -37,17 +28,11 @@ struct Work {
         joint(k * lanes),
         pull(k * d * lanes),
         precision(k * triangle * lanes),
-        sums(k * (1 + 2 * d + triangle) * lanes),
-        rows(lanes, d),
-        matrix(d, d),
-        scratch(std::max(noise.scratch_size(lanes), lanes * d)) {}
+        sums(k * (1 + 2 * d + triangle) * lanes) {}
 
-  Index d;
+  LaneRows rows;
   Index triangle;
-  Vector x, there, errors, lower, inverse_pivots, inverse, residual, joint, pull, precision, sums;
-  Matrix rows, matrix;
-  Vector scratch;
-  bool complete = true;
+  Vector lower, inverse_pivots, inverse, residual, joint, pull, precision, sums;
 };
 
 class Lanes {
@@ -62,7 +47,7 @@ class Lanes {
     for (Index k = 0; k < k_; ++k) covariances_.push_back(population.covariance(k));
   }
 
-  Work work() const { return {k_, d_, data_.noise}; }
+  Work work() const { return {k_, d_, data_.data, data_.noise}; }
 
   void run(Index begin, Index end, Work& work, Expectation& out, Checkpoint& checkpoint) const {
     if (request_.statistics) {
@@ -72,7 +57,7 @@ class Lanes {
     for (Index first = begin; first < end; first += lanes) {
       if ((first - begin) % 256 == 0) checkpoint();
       const Index count = std::min(lanes, end - first);
-      read(first, count, work);
+      work.rows.read(data_.rows.data() + first, count);
       for (Index k = 0; k < k_; ++k) {
         const Index bad = density(k, work);
         if (bad < count) out.failure.merge({row(first + bad), k});
@@ -87,142 +72,28 @@ class Lanes {
  private:
   Index row(Index position) const { return data_.rows[static_cast<std::size_t>(position)]; }
 
-  /// Rows, their errors and what is missing; lanes that are left over repeat the last row.
-  void read(Index first, Index count, Work& work) const {
-    const ConstMatrixMap rows = data_.means(first, count, work.scratch.data());
-    work.complete = true;
-    for (Index l = 0; l < lanes; ++l) {
-      const Index i = std::min(l, count - 1);
-      for (Index j = 0; j < d_; ++j) {
-        const double value = rows(i, j);
-        const bool there = value == value;
-        work.x(j * lanes + l) = there ? value : 0.0;
-        work.there(j * lanes + l) = there ? 1.0 : 0.0;
-        work.complete = work.complete && there;
-      }
-    }
-    read_errors(first, count, work);
-    if (work.complete) return;
-    for (Index i = 0; i < d_; ++i) {
-      const Pack here = load(&work.there(i * lanes));
-      for (Index j = 0; j < i; ++j) {
-        double* entry = &work.errors(at(i, j) * lanes);
-        store(entry, load(entry) * here * load(&work.there(j * lanes)));
-      }
-      double* entry = &work.errors(at(i, i) * lanes);
-      store(entry, here * load(entry) + (1.0 - here));
-    }
-  }
-
-  void read_errors(Index first, Index count, Work& work) const {
-    const Noise& noise = data_.noise;
-    if (noise.diagonal()) {
-      work.errors.setZero();
-      const Rows rows{0, count, data_.rows.data() + first};
-      MatrixMap variances(work.rows.data(), count, d_);
-      noise.variances(rows, variances, work.scratch.data());
-      for (Index j = 0; j < d_; ++j) {
-        for (Index l = 0; l < lanes; ++l) {
-          work.errors(at(j, j) * lanes + l) = variances(std::min(l, count - 1), j);
-        }
-      }
-      return;
-    }
-    for (Index l = 0; l < lanes; ++l) {
-      const Index position = first + std::min(l, count - 1);
-      const double* S = work.matrix.data();
-      if (noise.full()) {
-        S = noise.stored_matrix(row(position), work.scratch.data());
-      } else {
-        noise.matrix(row(position), MatrixMap(work.matrix.data(), d_, d_), work.scratch.data());
-      }
-      double* out = &work.errors(l);
-      for (Index i = 0; i < d_; ++i) {
-        for (Index j = 0; j <= i; ++j, out += lanes) *out = S[i * d_ + j];
-      }
-    }
-  }
-
   /// The joint log density of component k, w and T^-1 for all lanes; the first lane whose T is singular, or `lanes`.
   Index density(Index k, Work& work) const {
     const Matrix& V = covariances_[static_cast<std::size_t>(k)];
-    double* const L = work.lower.data();
-    double* const inverse_pivots = work.inverse_pivots.data();
-    const double threshold = singular_pivot * static_cast<double>(d_);
+    const LaneRows& rows = work.rows;
     kernels::LogProduct determinant;
-    Pack good = Pack::Ones();
-    for (Index i = 0; i < d_; ++i) {
-      const double* const row_i = L + at(i, 0) * lanes;
-      const Pack here = work.complete ? Pack::Ones() : load(&work.there(i * lanes));
-      for (Index j = 0; j <= i; ++j) {
-        const double* const row_j = L + at(j, 0) * lanes;
-        double* const entry = L + at(i, j) * lanes;
-        Pack T = load(&work.errors(at(i, j) * lanes));
-        if (work.complete) {
-          T += V(i, j);
-        } else {
-          T += V(i, j) * here * load(&work.there(j * lanes));
-        }
-        Pack sum = T;
-        for (Index p = 0; p < j; ++p) sum -= load(row_i + p * lanes) * load(row_j + p * lanes);
-        if (j < i) {
-          store(entry, sum * load(inverse_pivots + j * lanes));
-          continue;
-        }
-        good *= (sum > threshold * T && sum > smallest_variance).cast<double>();
-        sum = (sum > smallest_variance).select(sum, Pack::Ones());
-        store(inverse_pivots + i * lanes, sum.sqrt().inverse());
-        determinant.multiply(sum);
-        determinant.normalise();
-      }
-    }
-    Pack quadratic = Pack::Zero();
-    invert_and_solve(k, work, quadratic);
+    const Pack good = lane_cholesky(d_, rows.total(V), work.lower.data(), work.inverse_pivots.data(), determinant);
+    lane_inverse(d_, work.lower.data(), work.inverse_pivots.data(), rows.there.data(), work.inverse.data());
     Pack present = Pack::Zero();
-    for (Index j = 0; j < d_; ++j) present += load(&work.there(j * lanes));
-    const Pack density = -0.5 * (quadratic + determinant.log() + log_two_pi * present) + log_weights_(k);
-    store(&work.joint(k * lanes), density);
+    for (Index j = 0; j < d_; ++j) {
+      const Pack here = load(&rows.there(j * lanes));
+      present += here;
+      store(&work.residual(j * lanes), here * (load(&rows.x(j * lanes)) - means_(k, j)));
+    }
+    const Pack square = lane_pull(d_, work.inverse.data(), work.residual.data(), &work.pull(k * d_ * lanes));
+    store(&work.joint(k * lanes), -0.5 * (square + determinant.log() + log_two_pi * present) + log_weights_(k));
+    if (request_.statistics) {
+      lane_precision(d_, work.inverse.data(), &work.precision(k * work.triangle * lanes));
+    }
     if (good.minCoeff() > 0.5) return lanes;
     Index bad = 0;
     while (good(bad) > 0.5) ++bad;
     return bad;
-  }
-
-  /// L^-1, y = L^-1 (x - m) and its square, w = L^-T y, and the lower triangle of T^-1 if sums are wanted.
-  void invert_and_solve(Index k, Work& work, Pack& quadratic) const {
-    const double* const L = work.lower.data();
-    double* const M = work.inverse.data();
-    double* const w = &work.pull(k * d_ * lanes);
-    for (Index j = 0; j < d_; ++j) {
-      Pack rest = load(&work.x(j * lanes)) - means_(k, j);
-      if (!work.complete) rest *= load(&work.there(j * lanes));
-      store(&work.residual(j * lanes), rest);
-      store(w + j * lanes, Pack::Zero());
-    }
-    for (Index i = 0; i < d_; ++i) {
-      const Pack pivot = load(&work.inverse_pivots(i * lanes));
-      Pack y = pivot * load(&work.residual(i * lanes));
-      for (Index j = 0; j < i; ++j) {
-        Pack sum = Pack::Zero();
-        for (Index p = j; p < i; ++p) sum -= load(L + at(i, p) * lanes) * load(M + at(p, j) * lanes);
-        sum *= pivot;
-        store(M + at(i, j) * lanes, sum);
-        y += sum * load(&work.residual(j * lanes));
-      }
-      store(M + at(i, i) * lanes, pivot);
-      quadratic += y * y;
-      for (Index j = 0; j <= i; ++j) store(w + j * lanes, load(w + j * lanes) + load(M + at(i, j) * lanes) * y);
-    }
-    if (!request_.statistics) return;
-    double* out = &work.precision(k * work.triangle * lanes);
-    for (Index i = 0; i < d_; ++i) {
-      for (Index j = 0; j <= i; ++j, out += lanes) {
-        Pack sum = Pack::Zero();
-        for (Index p = i; p < d_; ++p) sum += load(M + at(p, i) * lanes) * load(M + at(p, j) * lanes);
-        if (!work.complete && i == j) sum *= load(&work.there(i * lanes));
-        store(out, sum);
-      }
-    }
   }
 
   /// Responsibilities, and what the rows add to the sums.
@@ -264,7 +135,7 @@ class Lanes {
     store(sums, load(sums) + r);
     sums += lanes;
     for (Index j = 0; j < d_; ++j, sums += lanes) store(sums, load(sums) + r * load(w + j * lanes));
-    for (Index j = 0; j < d_; ++j, sums += lanes) store(sums, load(sums) + r * load(precision + at(j, j) * lanes));
+    for (Index j = 0; j < d_; ++j, sums += lanes) store(sums, load(sums) + r * load(precision + packed(j, j) * lanes));
     for (Index i = 0; i < d_; ++i) {
       const Pack w_i = load(w + i * lanes);
       for (Index j = 0; j <= i; ++j, sums += lanes, precision += lanes) {

@@ -4,6 +4,7 @@
 
 #include "linalg/multiply.hpp"
 #include "linalg/pivoted_cholesky.hpp"
+#include "population/offsets.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -228,6 +229,7 @@ Population maximise(const Population& population, const Statistics& sums, double
   for (Index k = 0; k < next.n_components(); ++k) {
     if (HeldParts::of(population.held.covariances, k)) next.take_shape(k, population, k);
   }
+  if (sums.offsets.count > 0.0) update_offsets(next, sums.offsets, prior);
   bury_dead(next);
   return next;
 }

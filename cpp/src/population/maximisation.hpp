@@ -23,6 +23,8 @@ struct Prior {
   const Vector& scatter;
   const Matrix& matrix;  ///< or empty
   double weight;
+  double offset_weight;            ///< number of batches
+  const Vector& offset_variances;  ///< of their offsets
   /// Whether W has entries off its diagonal.
   bool is_matrix() const { return matrix.size() > 0; }
   /// W of full covariances.

@@ -368,6 +368,13 @@ def _add_train(sub: argparse.ArgumentParser) -> None:
         "of a split for C, scores and probabilities; never a feature",
     )
     sub.add_argument(
+        "--batch",
+        metavar="COLUMN",
+        help="the column of what rows share an error of, such as a night or a plate, with --errors "
+        "measurement; its form is --population batch_covariance=diagonal, isotropic, or full, the "
+        "default; predict and evaluate need this column, too; never a feature",
+    )
+    sub.add_argument(
         "--task",
         choices=["classification", "regression"],
         help="what the column of labels is: classes, or values (default: classes, but many "

@@ -164,7 +164,10 @@ class Flag(Part):
 
 
 class Classes(Part):
-    """Labels, at least two."""
+    """Labels, at least two, of classes or of what the name says."""
+
+    def __init__(self, name: str = "classes") -> None:
+        self.name = name
 
     def write(self, value: Any) -> Any:
         """Return the value as JSON."""
@@ -173,9 +176,9 @@ class Classes(Part):
     def read(self, node: Node, sizes: Sizes) -> Any:
         """Return the value."""
         classes = values.classes_from_json(node)
-        sizes.bind("classes", len(classes), node)
+        sizes.bind(self.name, len(classes), node)
         if len(classes) < 2:
-            node.fail(f"{len(classes)} classes are too few")
+            node.fail(f"{len(classes)} {self.name} are too few")
         return classes
 
 

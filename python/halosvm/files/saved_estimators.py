@@ -53,6 +53,7 @@ from halosvm.maps import (
 )
 from halosvm.maps.known_maps import affine, known_map
 from halosvm.population import ClassPopulations, EmpiricalBayes
+from halosvm.population.batches import BATCH_PARTS
 
 if TYPE_CHECKING:
     from halosvm.files.json_tree import Node
@@ -121,6 +122,9 @@ def _population(population: Any, sizes: Sizes, node: Node) -> None:
         node.fail("factors go with diagonal_values")
     if population.covariances_.squared:
         node.fail("covariances must be variances")
+    of_batches = [name for name in BATCH_PARTS if not hasattr(population, name)]
+    if 0 < len(of_batches) < len(BATCH_PARTS):
+        node.fail(f"has batches, but no {of_batches[0].strip('_')}")
     if abs(population.weights_.sum() - 1.0) > 1e-6:
         node.fail(f"weights sum to {population.weights_.sum():g}, not to 1")
 
@@ -312,9 +316,13 @@ _ENTRIES = (
             "error_scale_": Numbers("features", least=0.0),
             "nu_": Degrees(),
             "left_out_tails_": Numbers("left_out", least=0.0, most=1.0),
+            "batches_": Classes("batches"),
+            "batch_covariance_": Numbers("features", "features"),
+            "batch_offsets_": Numbers("batches", "features"),
+            "batch_offset_covariances_": Numbers("batches", "features", "features"),
         },
         measures=("error_scale_interval_", "log_likelihood_", "n_iter_", "converged_", "status_"),
-        left_out=("n_components_",),
+        left_out=("n_components_", "component_classes_"),
         check=lambda population: population._check_parameters(),  # noqa: SLF001
         finish=_population,
     ),

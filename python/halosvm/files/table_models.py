@@ -91,18 +91,20 @@ def as_taken(model: Any, X: Gaussians) -> Gaussians:
     return X.replaced(mean=X.mean.toarray())
 
 
-def as_the_machine_sees(model: Any, X: Gaussians) -> Gaussians:
+def as_the_machine_sees(model: Any, X: Gaussians, batch: Any = None) -> Gaussians:
     """Return the examples before the last step of a model.
 
     What is known of true values comes with its spread, also where the model was fitted to means
-    alone.
+    alone. `batch` are the labels of the batches of the rows, where the model knows some.
     """
     if isinstance(model, UncertainCalibratedClassifier):
         return as_the_machine_sees(model.estimator_, X)
     if isinstance(model, Pipeline):
         for _, step in model.steps[:-1]:
-            whole = isinstance(step, EmpiricalBayes)
-            X = (copy.copy(step).set_params(output="gaussian") if whole else step).transform(X)
+            if isinstance(step, EmpiricalBayes):
+                X = copy.copy(step).set_params(output="gaussian").transform(X, batch=batch)
+            else:
+                X = step.transform(X)
     return X
 
 
@@ -161,6 +163,8 @@ class Trained(NamedTuple):
         The column of what rows belong to.
     groups : sequence of str or None
         What the rows of the training belong to.
+    batch : str or None
+        The column of the batches of rows.
     """
 
     label: str | None = None
@@ -169,6 +173,7 @@ class Trained(NamedTuple):
     weight: str | None = None
     group: str | None = None
     groups: Sequence[str] | None = None
+    batch: str | None = None
 
 
 NOTHING = Trained()
@@ -185,13 +190,15 @@ def save(model: Any, path: str, trained: Trained) -> None:
     table = trained._asdict() | {"errors": errors}
     if trained.group is None:
         del table["group"], table["groups"]
+    if trained.batch is None:
+        del table["batch"]
     save_with_table(model, path, table)
 
 
 def _trained(table: Node | None) -> Trained:
     if table is None:
         return NOTHING
-    fields = table.fields(("label", "unit", "errors"), ("weight", "group", "groups"))
+    fields = table.fields(("label", "unit", "errors"), ("weight", "group", "groups", "batch"))
     given = {key: each for key, each in fields.items() if each.value is not None}
     errors = {
         name: _error_column(each)

@@ -14,14 +14,13 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from halosvm import _core
 from halosvm.checks.parameters import thread_count
 
 from .fitting import print_progress, prior_weight_of
 from .measurements import robust_scale, values_or_limits
-from .populations import drawn_start
+from .populations import class_start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,27 +173,16 @@ class ClassFitter:
         whole = self.form.covariances(one)[0]
         if self._points is None:
             self._points = self._posterior_means(one)
-        parts = []
-        for c in range(rows.n_classes):
-            mine = rows.codes == c
-            # Sorted, and copies as one, so that order and repetitions do not matter to clusters.
-            points, copies = np.unique(self._points[mine], axis=0, return_inverse=True)
-            weights = np.zeros(len(points))
-            np.add.at(weights, copies.reshape(-1), rows.weights[mine])
-            count, scale = min(k, len(points)), np.sqrt(self.variance)
-            with threadpool_limits(1, user_api="openmp"):  # few rows: threads wait for each other
-                parts.append(
-                    drawn_start(
-                        "kmeans", self.form, count, points, weights, whole, scale, self.random_state
-                    )
-                )
-        start = self.form.population(
-            np.concatenate([s * p.weights for s, p in zip(shares, parts, strict=True)]),
-            np.concatenate([p.means for p in parts]),
-            np.concatenate([self.form.covariances(p).to_full() for p in parts]),
+        return class_start(
+            self.form,
+            k,
+            self._points,
+            rows.codes,
+            rows.weights,
+            whole,
+            np.sqrt(self.variance),
+            self.random_state,
         )
-        classes = np.repeat(np.arange(rows.n_classes), [len(p.weights) for p in parts])
-        return start.labelled(classes, False)
 
     def _within(self) -> tuple[Array, Array]:
         """Return the mean of each class, and the pooled scatter about these."""

@@ -21,14 +21,15 @@ from halosvm.gaussians.covariances import Covariances
 from halosvm.gaussians.gaussians import Gaussians
 from halosvm.gaussians.mixtures import GaussianMixtures
 
+from .batches import BatchedErrors, BatchFitter
 from .error_scale import SIZES_NEED_READINGS, estimate, groups_of, require_error_scale
 from .error_test import ErrorTested
-from .fitting import require_start, warn_of_columns
+from .fitting import as_repetitions, require_start, warn_of_columns
 from .fixed_parts import require_fixed
 from .heavy_tailed import HeavyTailed
 from .novelty import NoveltyTested
 from .population_model import MEASUREMENT_PARTS, PopulationModel
-from .populations import form_of, posterior_covariances
+from .populations import form_of, joined_parts, posterior_covariances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _COVARIANCES = ("full", "diagonal", "factors")
 _OUTPUTS = ("auto", "gaussian", "mixture", "mean")
+_SHARED_NEED_READINGS = ", from which offsets of batches are not estimated: leave out batch"
 
 
 class EmpiricalBayes(
@@ -47,6 +49,7 @@ class EmpiricalBayes(
     HeavyTailed,
     ErrorTested,
     NoveltyTested,
+    BatchedErrors,
     PopulationModel,
 ):
     r"""What measurements with errors tell of the true values behind them.
@@ -91,6 +94,10 @@ class EmpiricalBayes(
         standard deviation, for readings of which some are far off; see the notes.
     nu : float, optional
         Degrees of freedom of "student", infinite for "gaussian"; None finds them, 0.5 to 200.
+    batch_covariance : {"full", "diagonal", "isotropic"}, optional
+        Form of the covariance :math:`W` of errors that the rows of a batch share, as those of a
+        night, a plate or a calibration: :math:`x_i = v_i + o_{g(i)} + e_i`, :math:`o_g \sim N(0,
+        W)`. `fit` and `transform` then need the batch of each row. None: rows share no errors.
     n_init : int, default=1
         Number of starts; the best of the fits is kept.
     init : {"kmeans", "random"} or tuple, default="kmeans"
@@ -142,6 +149,17 @@ class EmpiricalBayes(
         open ones to 0 or infinity; NaN for the others.
     nu_ : float
         Degrees of freedom of the errors, of "student" alone.
+    batches_ : ndarray of shape (n_batches,)
+        Labels of the batches of the fit, sorted. This and what follows is there with
+        `batch_covariance` alone.
+    batch_covariance_ : ndarray of shape (n_features, n_features)
+        The covariance :math:`W` of offsets, the most likely one.
+    batch_offsets_ : ndarray of shape (n_batches, n_features)
+        Posterior mean of the offset of each batch.
+    batch_offset_covariances_ : ndarray of shape (n_batches, n_features, n_features)
+        Its posterior covariance.
+    component_classes_ : ndarray of shape (n_components,)
+        Class of each component, if `fit` was given classes beside batches.
     log_likelihood_ : ndarray of shape (n,)
         Log likelihood of all examples, times their weights, plus the log prior of `reg_covar`, at
         each point that the fit went to; it never decreases.
@@ -185,6 +203,12 @@ class EmpiricalBayes(
     up to 0.5, moments were within 0.01 standard deviations of those of draws; where two that are
     limited on the same side are almost copies of one another, standard deviations come out up to
     10 % too small. `error_scale` cannot be estimated from limits.
+    With `batch_covariance` offsets are integrated, which is exact where each row is of one known
+    component. With several components for a row, or new rows of unknown classes, components and
+    offsets are found in turn, and `log_likelihood_` is a lower bound. A "full" :math:`W` is joined
+    by as many batches as there are features, of the variances of a "diagonal" one, unless
+    `reg_covar` is 0. `transform` takes the rows of a batch together, and as new ones; errors and
+    posteriors are then full matrices.
 
     The fit takes steps of expectation maximisation first, then of L-BFGS, or again of expectation
     maximisation where that fails.
@@ -226,6 +250,7 @@ class EmpiricalBayes(
         error_scale: float | str | Sequence[Sequence[int]] = 1.0,
         noise: str = "gaussian",
         nu: float | None = None,
+        batch_covariance: str | None = None,
         n_init: int = 1,
         init: str | tuple[Any, Any, Any] = "kmeans",
         fixed: dict[str, Any] | None = None,
@@ -244,6 +269,7 @@ class EmpiricalBayes(
         self.error_scale = error_scale
         self.noise = noise
         self.nu = nu
+        self.batch_covariance = batch_covariance
         self.n_init = n_init
         self.init = init
         self.fixed = fixed
@@ -257,13 +283,14 @@ class EmpiricalBayes(
     def fit(
         self,
         X: Gaussians | ArrayLike,
-        y: Any = None,  # noqa: ARG002
+        y: Any = None,
         *,
         X_std: ArrayLike | None = None,
         X_cov: Covariances | ArrayLike | None = None,
         X_lower: ArrayLike | None = None,
         X_upper: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> Self:
         """Estimate the population of true values.
 
@@ -271,8 +298,11 @@ class EmpiricalBayes(
         ----------
         X : Gaussians or array-like of shape (n_samples, n_features)
             Measurements, or only their values; NaN and masked entries are missing.
-        y : ignored
-            There for pipelines.
+        y : array-like of shape (n_samples,), optional
+            With `batch`, labels of classes, each of which then has `n_components` components of its
+            own, with one covariance for all: so classes whose shares differ between batches are not
+            taken for offsets. Ignored without `batch`, and if it holds values instead of classes;
+            whole numbers are classes.
         X_std : array-like of shape (n_samples, n_features) or (n_samples,), optional
             Standard deviations of the errors; infinite where a value is missing.
         X_cov : Covariances or array-like, optional
@@ -286,6 +316,8 @@ class EmpiricalBayes(
             others tell how examples compare, such as 1 / n or probabilities: their scale does not
             matter, and they count as (sum w)^2 / sum w^2 examples in all, for "bic" and
             `reg_covar`, too.
+        batch : array-like of shape (n_samples,), optional
+            Label of the batch of each row, for `batch_covariance`.
 
         Returns
         -------
@@ -307,12 +339,13 @@ class EmpiricalBayes(
             self._check_parameters()
             data = self._read(X, X_std, X_cov, X_lower, X_upper, reset=True)
             self.with_errors_ = has_errors(X, X_std, X_cov) or bool(np.isnan(data.mean).any())
-            return self._fit(X, data, sample_weight)
+            return self._fit(X, y, data, sample_weight, batch)
 
-    def _fit(self, X: Any, data: Gaussians, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, data: Gaussians, sample_weight: Any, batch: Any) -> Self:
         if self.fixed and isinstance(self.init, str):  # which files do not keep
             raise ValueError("fixed needs init=(weights, means, covariances), whose values stay")
         self.__dict__.pop("left_out_tails_", None)  # of another fit
+        self._forget_batches()
         weights = read_example_weights(X, sample_weight, len(data))
         counted = (weights > 0)[:, np.newaxis]
         refuse_where(
@@ -328,7 +361,12 @@ class EmpiricalBayes(
             self.error_scale_ = np.full(data.shape[1], float(self.error_scale))
             data = self._in_right_size(data)
         form = form_of(self.covariance, self.n_factors, data.shape[1])
-        fitter = self._fitter(data, weights, form)
+        batches = self._batches_of_fit(X, y, batch, weights)
+        if batches is None:
+            fitter = self._fitter(data, weights, form)
+        else:
+            data.require_no_limits("X", _SHARED_NEED_READINGS)
+            fitter = BatchFitter(self, data, weights, form, batches)
         if self.n_components == "bic":
             result, self.n_components_ = fitter.fit_by_criterion()
         else:
@@ -346,6 +384,9 @@ class EmpiricalBayes(
         self._remember_tails(result)
         warn_of_columns(data, weights)
         population = result["population"]
+        if batches is not None:
+            self._remember_batches(batches, result)
+            self.n_components_ = len(population.weights)
         self.weights_ = population.weights
         self.means_ = population.means
         self.covariances_ = form.covariances(population)
@@ -363,6 +404,42 @@ class EmpiricalBayes(
             )
         return self
 
+    def fit_transform(
+        self,
+        X: Gaussians | ArrayLike,
+        y: Any = None,
+        *,
+        X_std: ArrayLike | None = None,
+        X_cov: Covariances | ArrayLike | None = None,
+        X_lower: ArrayLike | None = None,
+        X_upper: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Any:
+        """Fit to measurements, and return what is known of the true values behind them.
+
+        With batches, the offset of a row is what `fit` found, each row and its class counted once:
+        the class of a row tells of the offset of the others, never of its own true value.
+
+        Parameters
+        ----------
+        X, y, X_std, X_cov, X_lower, X_upper, batch
+            As in `fit`.
+        **fit_params
+            Other arguments of `fit`, as `sample_weight`.
+
+        Returns
+        -------
+        As `transform`.
+        """
+        parts = {"X_std": X_std, "X_cov": X_cov, "X_lower": X_lower, "X_upper": X_upper}
+        self.fit(X, y, **parts, batch=batch, **fit_params)
+        if batch is None:
+            return self._transform(X, parts, None)
+        n_samples = len(np.asarray(batch))
+        weights = read_example_weights(X, fit_params.get("sample_weight"), n_samples)
+        return self._transform(X, parts, batch, (y, as_repetitions(weights)))
+
     def transform(
         self,
         X: Gaussians | ArrayLike,
@@ -371,6 +448,7 @@ class EmpiricalBayes(
         X_cov: Covariances | ArrayLike | None = None,
         X_lower: ArrayLike | None = None,
         X_upper: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> Any:
         """Return what is known of the true values behind measurements.
 
@@ -378,6 +456,11 @@ class EmpiricalBayes(
         ----------
         X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`; those without errors are certain.
+        batch : array-like of shape (n_samples,), optional
+            Label of the batch of each row, if `fit` had batches. What is known of an offset is what
+            `fit` tells of it, nothing but `batch_covariance_` for batches that it did not have,
+            together with all rows of the batch in `X`, which count as new ones; their classes are
+            not known. For the rows of `fit` themselves see `fit_transform`.
 
         Returns
         -------
@@ -389,15 +472,29 @@ class EmpiricalBayes(
         ErrorsLeftOutWarning
             If the examples of the fit had errors, and `X` is an array without any.
         """
+        parts = {"X_std": X_std, "X_cov": X_cov, "X_lower": X_lower, "X_upper": X_upper}
+        return self._transform(X, parts, batch)
+
+    def _transform(
+        self,
+        X: Any,
+        parts: dict[str, Any],
+        batch: Any,
+        counted: tuple[Any, Array] | None = None,
+    ) -> Any:
         check_is_fitted(self)
         self._check_choice("output", _OUTPUTS)
-        data = self._read(X, X_std, X_cov, X_lower, X_upper, reset=False)
+        data = self._read(X, **parts, reset=False)
         joined, alone = self.output != "mixture", self.output == "mean"
         if self.output == "auto":
             # Older files and pickles do not tell.
             of_fit = getattr(self, "with_errors_", True)
-            alone = not (of_fit or has_errors(X, X_std, X_cov) or np.isnan(data.mean).any())
-        found = self._posteriors(data, joined=joined, covariances=not alone)
+            told = has_errors(X, parts["X_std"], parts["X_cov"])
+            alone = not (of_fit or told or np.isnan(data.mean).any())
+        found = joined_parts(
+            self._posteriors(rows, joined=joined, covariances=not alone)
+            for rows in self._rows_alone(X, data, batch, counted)
+        )
         means = found["means"]
         if alone:
             return means
@@ -425,6 +522,7 @@ class EmpiricalBayes(
         require_fixed(self.fixed, tied=bool(self.tied))
         require_error_scale(self.error_scale)
         self._check_noise()
+        self._check_batch_parameters()
         if self.n_factors is not None:
             require_count(self.n_factors, "n_factors")
             if self.covariance != "factors":

@@ -119,6 +119,7 @@ class ErrorTested:
                 "how heavy tails are"
             )
         settings._check_parameters()  # noqa: SLF001
+        settings._refuse_batches("error_test")  # noqa: SLF001
         data = settings._read(X, X_std, X_cov, reset=True)  # noqa: SLF001
         data.require_no_limits("X", SIZES_NEED_READINGS)
         weights = read_example_weights(X, sample_weight, len(data))

@@ -188,6 +188,7 @@ def _folds(cv: Any, used: NDArray[np.intp], groups: Any, random_state: Any) -> A
 def _tails(model: Any, data: Gaussians) -> Array:
     """Return the tail probability of measurements whose errors have their right size."""
     model._require_normal_errors("tail_probability")  # noqa: SLF001
+    model._refuse_batches("tail_probability")  # noqa: SLF001
     population = model._population()  # noqa: SLF001
     threads = thread_count(model.n_threads)
     density = _core.measurement_log_density(population, data.core_view(missing=True), threads)

@@ -66,6 +66,7 @@ class PopulationModel(GaussianEstimator):
         X_cov: Covariances | ArrayLike | None = None,
         X_lower: ArrayLike | None = None,
         X_upper: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> Array:
         """Return the log density of each measurement, with its error.
 
@@ -73,6 +74,8 @@ class PopulationModel(GaussianEstimator):
         ----------
         X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
+        batch : array-like of shape (n_samples,), optional
+            As in `transform`: the density of each row is that beside the other rows of its batch.
 
         Returns
         -------
@@ -86,7 +89,10 @@ class PopulationModel(GaussianEstimator):
             If the examples of the fit had errors, and `X` is an array without any.
         """
         check_is_fitted(self)
-        return self._log_density(self._read(X, X_std, X_cov, X_lower, X_upper, reset=False))
+        data = self._read(X, X_std, X_cov, X_lower, X_upper, reset=False)
+        return np.concatenate(
+            [self._log_density(rows) for rows in self._rows_alone(X, data, batch)]
+        )
 
     def _log_density(self, data: Gaussians) -> Array:
         return _core.measurement_log_density(
@@ -121,6 +127,7 @@ class PopulationModel(GaussianEstimator):
         X_cov: Covariances | ArrayLike | None = None,
         X_lower: ArrayLike | None = None,
         X_upper: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> float:
         """Return the mean log density of measurements.
 
@@ -128,10 +135,12 @@ class PopulationModel(GaussianEstimator):
         ----------
         X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
+        batch : array-like of shape (n_samples,), optional
+            As in `score_samples`.
         y : ignored
         """
         given = {"X_std": X_std, "X_cov": X_cov, "X_lower": X_lower, "X_upper": X_upper}
-        return float(np.mean(self.score_samples(X, **given)))
+        return float(np.mean(self.score_samples(X, **given, batch=batch)))
 
     def bic(
         self,
@@ -141,6 +150,7 @@ class PopulationModel(GaussianEstimator):
         X_cov: Covariances | ArrayLike | None = None,
         X_lower: ArrayLike | None = None,
         X_upper: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> float:
         """Return the Bayesian information criterion; lower is better.
 
@@ -148,9 +158,11 @@ class PopulationModel(GaussianEstimator):
         ----------
         X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
+        batch : array-like of shape (n_samples,), optional
+            As in `score_samples`.
         """
         given = {"X_std": X_std, "X_cov": X_cov, "X_lower": X_lower, "X_upper": X_upper}
-        densities = self.score_samples(X, **given)
+        densities = self.score_samples(X, **given, batch=batch)
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
         k, d = self.n_components_, self.n_features_in_
         # Older pickles have neither.
@@ -166,6 +178,7 @@ class PopulationModel(GaussianEstimator):
         X_cov: Covariances | ArrayLike | None = None,
         X_lower: ArrayLike | None = None,
         X_upper: ArrayLike | None = None,
+        batch: ArrayLike | None = None,
     ) -> Array:
         """Return the probability that the true value behind each measurement is of each component.
 
@@ -173,6 +186,8 @@ class PopulationModel(GaussianEstimator):
         ----------
         X, X_std, X_cov, X_lower, X_upper
             Measurements as in `fit`.
+        batch : array-like of shape (n_samples,), optional
+            As in `transform`.
 
         Returns
         -------
@@ -180,9 +195,10 @@ class PopulationModel(GaussianEstimator):
         """
         check_is_fitted(self)
         data = self._read(X, X_std, X_cov, X_lower, X_upper, reset=False)
-        found = self._posteriors(data, joined=False, covariances=False)
-        shares: Array = found["responsibilities"].reshape(len(data), -1)
-        return shares
+        parts = self._rows_alone(X, data, batch)
+        each = [self._posteriors(rows, joined=False, covariances=False) for rows in parts]
+        shares: Array = np.concatenate([found["responsibilities"].ravel() for found in each])
+        return shares.reshape(len(data), -1)
 
     def sample(self, n_samples: int = 1) -> tuple[Array, NDArray[np.intp]]:
         """Draw true values from the population.
@@ -272,7 +288,10 @@ class PopulationModel(GaussianEstimator):
 
     def _population(self) -> _core.Population:
         form = form_of(self.covariance, self.n_factors, self.n_features_in_)
-        return form.restored(self.weights_, self.means_, self.covariances_)
+        population: _core.Population = self._with_offsets(
+            form.restored(self.weights_, self.means_, self.covariances_)
+        )
+        return population
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 from halosvm import _core
 from halosvm.checks import reading
@@ -18,6 +19,8 @@ from halosvm.core.abandonable import eigh
 from halosvm.gaussians.covariances import Covariances
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -161,6 +164,17 @@ def _leading_factors(V: Array, n_factors: int) -> Array:
     return factors
 
 
+def joined_parts(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return posteriors that the core found part by part as if they were found together."""
+    first, *others = parts
+    if not others:
+        return first
+    arrays = {name for name, value in first.items() if isinstance(value, np.ndarray)}
+    return first | {
+        name: np.concatenate([first[name], *(part[name] for part in others)]) for name in arrays
+    }
+
+
 def posterior_covariances(found: dict[str, Any]) -> Covariances:
     """Return the covariances of posteriors that the core found, of the kind that it says."""
     if found["kind"] == "zero":
@@ -239,3 +253,46 @@ def drawn_start(
     ]
     shares = np.maximum(masses, 1.0)
     return form.population(shares / shares.sum(), np.array(means), np.stack(matrices))
+
+
+def class_start(
+    form: Form,
+    n_components: int,
+    points: Array,
+    codes: NDArray[np.intp],
+    weights: Array,
+    whole: Array,
+    scale: Array,
+    random_state: np.random.RandomState,
+) -> _core.Population:
+    """Start from clusters of each class, up to `n_components` of them.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        Posterior means under one component for each class.
+    codes : ndarray of shape (n,)
+        Numbers of the classes.
+    weights, whole, scale
+        As in `drawn_start`.
+    """
+    shares = np.bincount(codes, weights=weights) / weights.sum()
+    parts = []
+    for c in range(len(shares)):
+        mine = codes == c
+        # Sorted, and copies as one, so that order and repetitions do not matter to clusters.
+        own, copies = np.unique(points[mine], axis=0, return_inverse=True)
+        of_each = np.zeros(len(own))
+        np.add.at(of_each, copies.reshape(-1), weights[mine])
+        count = min(n_components, len(own))
+        with threadpool_limits(1, user_api="openmp"):  # few rows: threads wait for each other
+            parts.append(
+                drawn_start("kmeans", form, count, own, of_each, whole, scale, random_state)
+            )
+    start = form.population(
+        np.concatenate([s * p.weights for s, p in zip(shares, parts, strict=True)]),
+        np.concatenate([p.means for p in parts]),
+        np.concatenate([form.covariances(p).to_full() for p in parts]),
+    )
+    classes = np.repeat(np.arange(len(parts)), [len(p.weights) for p in parts])
+    return start.labelled(classes, False)

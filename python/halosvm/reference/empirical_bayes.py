@@ -7,6 +7,10 @@ Notation (n examples, d features, k components):
     a, m, V   (k,), (k, d), (k, d, d) the population of true values, v ~ sum_k a_k N(m_k, V_k)
     r, b, B   (n, k), (n, k, d), (n, k, d, d) the posterior, v_i ~ sum_k r_ik N(b_ik, B_ik)
 
+    g, W   (n,), (d, d) the batch of each row, and the covariance of the offsets of batches,
+           x_i = v_i + o_g(i) + e_i, o_g ~ N(0, W)
+    o, P   (G, d), (G, d, d) the posterior of the offset of each batch, o_g ~ N(o_g, P_g)
+
 The functions work on whole arrays, example by example only inside `numpy.linalg`. The source is
 Bovy, Hogg, Roweis, "Extreme deconvolution", Annals of Applied Statistics 5 (2011).
 """
@@ -170,3 +174,59 @@ def heavy_tailed_posterior(
     mean = np.einsum("gn,gnd->nd", parts, means)
     second = np.einsum("gn,gnij->nij", parts, seconds)
     return total, mean, second - np.einsum("ni,nj->nij", mean, mean)
+
+
+def offset_posteriors(
+    x: Array, S: Array, g: NDArray[np.intp], m: Array, V: Array, W: Array
+) -> tuple[Array, Array, float]:
+    """Return the posterior o, P of the offsets of batches, and log p(x), spec O.2.
+
+    One component; `m` is one mean, (d,), or that of the class of each row, (n, d). P_g^-1 is W^-1
+    and the sum of T_i^-1 over the rows of g, o_g = P_g sum T_i^-1 (x_i - m). A missing value counts
+    as infinitely uncertain.
+    """
+    there = ~np.isnan(x)
+    both = there[:, :, np.newaxis] & there[:, np.newaxis, :]
+    unseen = np.eye(x.shape[1]) * ~there[:, :, np.newaxis]
+    T = np.where(both, V + S, 0.0) + unseen
+    precision = np.linalg.inv(T) - unseen
+    rest = np.where(there, x - m, 0.0)
+    pull = np.einsum("nij,nj->ni", precision, rest)
+    n_batches = g.max() + 1
+    A, h = np.zeros((n_batches, *V.shape)), np.zeros((n_batches, len(V)))
+    np.add.at(A, g, precision)
+    np.add.at(h, g, pull)
+    P = np.linalg.inv(np.linalg.inv(W) + A)
+    o = np.einsum("gij,gj->gi", P, h)
+    alone = np.sum(rest * pull) + np.linalg.slogdet(T)[1].sum() + there.sum() * np.log(2 * np.pi)
+    joined = np.sum(h * o) - np.linalg.slogdet(np.eye(len(V)) + W @ A)[1].sum()
+    return o, P, float(0.5 * (joined - alone))
+
+
+def offset_step(
+    x: Array, S: Array, g: NDArray[np.intp], y: NDArray[np.intp], m: Array, V: Array, W: Array
+) -> tuple[tuple[Array, Array, Array], float]:
+    """Return m, V, W after one step of expectation maximisation, and log p(x) before it, spec O.2.
+
+    `m` holds a mean for each class, (classes, d), `y` the class of each row. The mean offset goes
+    over to the means of the classes, of which the distribution of x depends on the sum alone.
+    """
+    o, P, log_density = offset_posteriors(x, S, g, m[y], V, W)
+    shift = o.mean(axis=0)
+    one = np.ones(1)
+    b, B = np.empty_like(x), np.empty((*x.shape, x.shape[1]))
+    for i in range(len(x)):
+        here = x[i : i + 1] - o[g[i]], S[i : i + 1]
+        _, _, mean, open_ = true_value_posterior(*here, one, m[y[i]][np.newaxis], V[np.newaxis])
+        # K P K', with K P the mean's answer to an offset
+        moved = here[0] + np.linalg.cholesky(P[g[i]]).T
+        far = true_value_posterior(
+            moved, np.repeat(here[1], len(moved), axis=0), one, m[y[i]][np.newaxis], V[np.newaxis]
+        )[2][:, 0]
+        K = (far - mean[0]).T
+        b[i], B[i] = mean[0, 0], open_[0, 0] + K @ K.T
+    m = np.stack([b[y == c].mean(axis=0) for c in range(len(m))])
+    apart = b - m[y]
+    V = (apart.T @ apart + B.sum(axis=0)) / len(x)
+    W = (o - shift).T @ (o - shift) / len(o) + P.mean(axis=0)
+    return (m + shift, V, W), log_density

@@ -305,7 +305,7 @@ def test_documented_commands_run_and_documented_options_exist(tmp_path, capsys, 
         if arguments[0] == "train" and "toy.json" in arguments:
             assert "objective      0.0001598877" in out
     known = ""
-    for command in ("doctor", "train", "predict", "evaluate", "convert"):
+    for command in ("doctor", "train", "predict", "evaluate", "convert", "next"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
         known += capsys.readouterr().out

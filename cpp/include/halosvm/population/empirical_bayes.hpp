@@ -30,6 +30,13 @@ struct HeldParts {
   static bool of(const std::vector<bool>& part, Index k) { return !part.empty() && part[static_cast<std::size_t>(k)]; }
 };
 
+/// Form of the covariance W of the offsets that the rows of a batch share.
+enum class OffsetForm : std::uint8_t {
+  full,       ///< any matrix
+  diagonal,   ///< diag(variances)
+  isotropic,  ///< one variance for all features
+};
+
 /// sum_k a_k N(m_k, V_k) over n_features values.
 struct Population {
   PopulationKind kind = PopulationKind::full;  ///< the form of the V_k
@@ -43,6 +50,8 @@ struct Population {
   std::vector<Index> classes;
   bool tied = false;  ///< whether the V_k are one, and a fit keeps them so
   HeldParts held;     ///< what a fit leaves as it is, of populations of one class; no V_k if they are tied
+  Matrix offsets;     ///< W of batches.hpp, n_features x n_features; empty: rows share no errors
+  OffsetForm offset_form = OffsetForm::full;  ///< the form of W, which a fit keeps
 
   /// Number of components.
   Index n_components() const { return means.rows(); }
@@ -106,6 +115,9 @@ struct PopulationSettings {
   /// Of the prior: nu, the weight of the examples that this scatter stands for. A component without members ends at
   /// W / nu.
   double prior_weight = 0.0;
+  /// Of the prior of the covariance of offsets: as many more batches, of these variances and no correlations.
+  double offset_prior_weight = 0.0;
+  Vector offset_prior;  ///< n_features variances above 0, or empty
   /// Unit of each feature, in which steps are extrapolated; n_features numbers above 0.
   Vector scale;
   /// False: plain expectation maximisation, as a yardstick.
@@ -124,15 +136,22 @@ enum class PopulationStatus : std::uint8_t {
 /// One sentence that says how a fit ended.
 const char* sentence(PopulationStatus status);
 
+/// What is known of the offset of each batch: N(mean, covariance).
+struct BatchOffsets {
+  Matrix means;        ///< n_batches x n_features
+  Matrix covariances;  ///< (n_batches n_features) x n_features
+};
+
 /// A fitted population, and the way to it.
 struct PopulationFit {
   Population population;  ///< the best point that was found
   /// Log likelihood plus log prior, -1/2 sum_k [tr(W V_k^-1) + nu log|nu W^-1 V_k|] over the components of a weight
-  /// above 0, at each accepted point; it never decreases.
+  /// above 0, and the like of the offsets, at each accepted point; it never decreases.
   std::vector<double> history;
   int iterations = 0;                                          ///< passes over the data
   double predicted_gain = 0.0;                                 ///< of the objective, from the last point to its limit
   PopulationStatus status = PopulationStatus::max_iterations;  ///< how the fit ended
+  BatchOffsets offsets;                                        ///< of the batches, if rows belong to any
 };
 
 /// Maximises the likelihood by expectation maximisation with a covariance for each example (Bovy, Hogg, Roweis 2011):

@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 from halosvm.checks.targets import one_class_alone
 from halosvm.commands.choices import RANKS, CommandError
-from halosvm.commands.tables.groups import without_groups
+from halosvm.commands.tables.groups import batches_of, without_groups
 from halosvm.commands.tables.predicting import require_population
 from halosvm.commands.tables.reading import read, tell
 from halosvm.display.reliability import ReliabilityDisplay
@@ -76,12 +76,13 @@ def evaluate(arguments: argparse.Namespace) -> None:
             f"{as_option(trained.group)} leaves out those of objects it has seen",
         )
     w = np.ones(len(table.lines)) if table.weights is None else table.weights
+    batch = batches_of(table, trained.batch)
     with named(table.path):
         X = as_taken(model, table.examples)
         if values:
-            lines = list(_errors(machine, table.values, as_the_machine_sees(model, X), w))
+            lines = list(_errors(machine, table.values, as_the_machine_sees(model, X, batch), w))
         else:
-            lines = list(_hits(model, _class_codes(machine, table), X, w, arguments))
+            lines = list(_hits(model, _class_codes(machine, table), X, batch, w, arguments))
     if table.weights is not None:
         column = arguments.weight or trained.weight
         print(f"weights      of column {column!r}, in all but counts of rows and calibration")
@@ -109,11 +110,12 @@ def _hits(
     model: Any,
     truth: npt.NDArray[np.intp],
     X: Gaussians,
+    batch: Any,
     w: Weights,
     arguments: argparse.Namespace,
 ) -> Iterator[str]:
     """Write how many labels are right, and of which classes, line by line."""
-    machine, seen = machine_of(model), as_the_machine_sees(model, X)
+    machine, seen = machine_of(model), as_the_machine_sees(model, X, batch)
     calibrated = hasattr(model, "predict_proba")
     labels = model.predict(X) if calibrated else machine.predict(seen)
     predicted = np.searchsorted(machine.classes_, labels)

@@ -1,7 +1,8 @@
-"""Rows of one object, by a column that names it: never on both sides of a split.
+"""Rows of one object or batch, by a column that names it.
 
 In:  a table that was read with the column among those to keep.
-Out: the groups of its rows; and of a table to judge a model by, the rows of other objects.
+Out: the groups of its rows, never on both sides of a split, or their batches; and of a table to
+judge a model by, the rows of other objects.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from halosvm.files.tables.table import Table
 
 
-def groups_of(table: Table, column: str) -> npt.NDArray[np.str_]:
-    """Return what each row's object is called."""
-    (kept,) = table.kept.values()
+def groups_of(table: Table, column: str, what: str = "group") -> npt.NDArray[np.str_]:
+    """Return what each row's object, or batch, is called."""
+    kept = table.kept[table.kept_as(column)]
     names = ["" if name is np.ma.masked else str(name).strip() for name in kept]
     for row, name in enumerate(names):
         if is_missing_label(name):
-            raise TableError(f"{table.place(row)}, column {column!r}: the group is missing")
+            raise TableError(f"{table.place(row)}, column {column!r}: the {what} is missing")
     return np.array(names, dtype=np.str_)
 
 
@@ -47,5 +48,11 @@ def without_groups(table: Table, column: str, known: Sequence[str] | None) -> tu
         name: None if getattr(table, name) is None else getattr(table, name)[rows]
         for name in ("mean", "std", "values", "values_std", "weights", "lines")
     }
+    part["kept"] = {name: cells[rows] for name, cells in table.kept.items()}
     part["labels"] = [table.labels[row] for row in rows] if table.labels else []
     return replace(table, **part), left_out
+
+
+def batches_of(table: Table, column: str | None) -> npt.NDArray[np.str_] | None:
+    """Return what the batch of each row is called, None without a column."""
+    return None if column is None else groups_of(table, column, "batch")

@@ -95,6 +95,8 @@ def make_pipeline(machine: Any, arguments: argparse.Namespace, *, sparse: bool) 
                     f"--population {key}: EmpiricalBayes has the parameters {', '.join(known)}"
                 )
             truth.set_params(**{key: value})
+        if arguments.batch is not None and truth.batch_covariance is None:
+            truth.set_params(batch_covariance="full")
         steps.append(("truth", truth))
     if arguments.scale == "standard":
         steps.append(("scale", UncertainStandardScaler(with_mean=not sparse)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import is_regressor
 
 from halosvm.commands.choices import CommandError
+from halosvm.commands.tables.groups import batches_of
 from halosvm.commands.tables.reading import read, refuse_one_file_for_both, tell
 from halosvm.files.table_models import (
     as_taken,
@@ -45,13 +46,16 @@ def predict(arguments: argparse.Namespace) -> None:
     model, names, trained = load(arguments.model)
     require_population(arguments, model)
     table = read(arguments, model_features=names, trained=trained)
+    batch = batches_of(table, trained.batch)
     columns = dict(table.kept)
+    if trained.batch is not None and trained.batch not in arguments.keep:
+        del columns[table.kept_as(trained.batch)]
     with named(table.path):
         X = as_taken(model, table.examples)
         if is_regressor(machine_of(model)):
-            predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X).items()}
+            predicted = {with_unit(k, trained.unit): v for k, v in _values(model, X, batch).items()}
         else:
-            predicted = _decisions(model, X)
+            predicted = _decisions(model, X, batch)
     for name in set(columns) & set(predicted):
         raise CommandError(f"--keep {name}: the predictions have a column {name!r} of their own")
     write_columns(columns | predicted, output, form)
@@ -71,16 +75,16 @@ def require_population(arguments: argparse.Namespace, model: Any) -> None:
         )
 
 
-def _values(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
-    machine, seen = machine_of(model), as_the_machine_sees(model, X)
+def _values(model: Any, X: Gaussians, batch: Any) -> dict[str, npt.NDArray[Any]]:
+    machine, seen = machine_of(model), as_the_machine_sees(model, X, batch)
     if not has_errors(seen) or "return_std" not in signature(machine.predict).parameters:
         return {"value": machine.predict(seen)}
     value, std = machine.predict(seen, return_std=True)
     return {"value": value, "value_std": std}
 
 
-def _decisions(model: Any, X: Gaussians) -> dict[str, npt.NDArray[Any]]:
-    machine, seen = machine_of(model), as_the_machine_sees(model, X)
+def _decisions(model: Any, X: Gaussians, batch: Any) -> dict[str, npt.NDArray[Any]]:
+    machine, seen = machine_of(model), as_the_machine_sees(model, X, batch)
     calibrated = hasattr(model, "predict_proba")
     columns: dict[str, Any] = {"label": model.predict(X) if calibrated else machine.predict(seen)}
     if hasattr(machine, "decision_function"):

@@ -40,9 +40,6 @@ def read(
 
     Columns that no option names have the roles that they had for a model.
     """
-    keep = getattr(arguments, "keep", ())
-    if arguments.long is not None and hasattr(arguments, "keep"):  # what is written is by objects
-        keep = list(dict.fromkeys((arguments.long[0], *keep)))
     column = arguments.label if getattr(arguments, "label", None) is not None else OWN
     table = read_table(
         arguments.table,
@@ -55,13 +52,27 @@ def read(
         weight=arguments.weight if weighted else None,
         own_weight=trained.weight if weighted else None,
         drop=getattr(arguments, "drop", ()),
-        keep=keep,
+        keep=_kept(arguments, trained),
         group=getattr(arguments, "group", None),
         reading=reading_of(arguments, trained),
     )
     for note in table.notes:
         tell(arguments.command, f"{table.path}: {note}")
     return table
+
+
+def _kept(arguments: argparse.Namespace, trained: Trained) -> list[str]:
+    """Return the columns to keep: those asked for, that of the batches, and that of objects.
+
+    The last where a table is written, by objects.
+    """
+    keep = [*getattr(arguments, "keep", ())]
+    if arguments.long is not None and hasattr(arguments, "keep"):
+        keep.insert(0, arguments.long[0])
+    batch = getattr(arguments, "batch", None) or trained.batch
+    if batch is not None:
+        keep.append(batch)
+    return list(dict.fromkeys(keep))
 
 
 def reading_of(arguments: argparse.Namespace, trained: Trained = NOTHING) -> Reading:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import get_scorer, make_scorer, mean_pinball_loss
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from halosvm.calibration.curves import margin_log_loss
@@ -35,7 +36,7 @@ class Task:
     y : ndarray of shape (n_samples,)
         Labels or values.
     fit_params : dict
-        What `fit` takes besides: weights, and of a regression the errors of the values.
+        What `fit` takes besides: weights, batches, and of a regression the errors of the values.
     summary : dict of str to str
         What the table says of labels or values.
     largest : int
@@ -61,7 +62,7 @@ class Task:
     """
 
     y: npt.NDArray[Any]
-    fit_params: dict[str, npt.NDArray[np.float64]]
+    fit_params: dict[str, npt.NDArray[Any]]
     summary: dict[str, str]
     largest: int
     too_few: str
@@ -82,6 +83,15 @@ class Task:
         largest = min(self.largest, fewest)
         return replace(
             self, groups=groups, largest=largest, too_few=too_few if fewest < 2 else self.too_few
+        )
+
+    def with_batches(self, batch: npt.NDArray[np.str_]) -> Task:
+        """Return the task of rows of batches."""
+        return replace(
+            self,
+            fit_params=self.fit_params | {"batch": batch},
+            scoring=_OfBatches(self.scoring),
+            choosing=_OfBatches(self.choosing),
         )
 
     def folds(self, n_folds: int, seed: int) -> Any:
@@ -184,6 +194,24 @@ def _grid(table: Table, unit: float = 1.0) -> tuple[float, ...]:
 
 def _weights(table: Table) -> dict[str, npt.NDArray[np.float64]]:
     return {} if table.weights is None else {"sample_weight": table.weights}
+
+
+class _OfBatches:
+    """A scorer of pipelines whose steps before the last take the batches of rows."""
+
+    def __init__(self, scorer: Any) -> None:
+        self.scorer = scorer
+        self._request = MetadataRequest(owner=self)
+        for name in ("batch", "sample_weight"):
+            self._request.score.add_request(param=name, alias=True)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what it asks for."""
+        return self._request
+
+    def __call__(self, pipeline: Any, X: Any, y: Any, *, batch: Any, **weights: Any) -> float:
+        seen = pipeline[:-1].transform(X, batch=batch)
+        return float(self.scorer(pipeline[-1], seen, y, **weights))
 
 
 def _weighted(scorer: Any) -> Any:

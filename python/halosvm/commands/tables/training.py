@@ -15,7 +15,7 @@ from halosvm.calibration.calibrated_classifier import UncertainCalibratedClassif
 from halosvm.checks.error_names import of_measurements
 from halosvm.checks.targets import many_numbers, one_class_alone
 from halosvm.commands.choices import CommandError
-from halosvm.commands.tables.groups import groups_of
+from halosvm.commands.tables.groups import batches_of, groups_of
 from halosvm.commands.tables.machines import described, make_machine, make_pipeline
 from halosvm.commands.tables.reading import (
     progress,
@@ -82,13 +82,17 @@ def train(arguments: argparse.Namespace) -> None:
         groups = None if arguments.group is None else groups_of(table, arguments.group)
         if groups is not None:
             task = task.by_groups(groups)
+        batch = batches_of(table, arguments.batch)
+        if batch is not None:
+            task = task.with_batches(batch)
         X = table.examples
         pipeline = make_pipeline(machine, arguments, sparse=X.is_sparse)
         with named(table.path):
             X = as_taken(pipeline, X)
             fitted, quality = _choose_and_fit(pipeline, X, task, arguments)
         if classes:
-            predicted = np.searchsorted(fitted.classes_, fitted.predict(X))
+            asked_with = {} if batch is None else {"batch": batch}
+            predicted = np.searchsorted(fitted.classes_, fitted.predict(X, **asked_with))
             alone = one_class_alone(fitted.classes_, predicted, "rows")
             if alone:
                 tell(arguments.command, f"{alone}; try --class-weight balanced, or another --C")
@@ -100,6 +104,7 @@ def train(arguments: argparse.Namespace) -> None:
         arguments.weight,
         arguments.group,
         None if groups is None else np.unique(groups).tolist(),
+        arguments.batch,
     )
     save(model, arguments.output, trained)
     machine = machine_of(model)
@@ -108,6 +113,7 @@ def train(arguments: argparse.Namespace) -> None:
         **task.summary,
         **_weighed(table, arguments.weight),
         **_grouped(groups, arguments.group),
+        **_batched(batch, arguments.batch),
         "features": f"{len(table.features)}, {table.uncertain}",
         "errors": meaning_of_errors(model) + why,
         "estimator": _named(machine, arguments),
@@ -127,6 +133,10 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise CommandError("--components is of use only with --errors measurement")
     if arguments.population and arguments.errors == "distribution":
         raise CommandError("--population is of use only with --errors measurement")
+    if arguments.batch is not None and arguments.errors == "distribution":
+        raise CommandError("--batch is of use only with --errors measurement")
+    if arguments.batch is not None and arguments.calibrate is not None:
+        raise CommandError("--batch does not go with --calibrate")
     if arguments.missing == "impute" and arguments.errors == "distribution":
         raise CommandError(
             "--missing impute is of use only with --errors measurement, which estimates the true "
@@ -152,7 +162,8 @@ def _ask_about_numbers(table: Table, column: str | None) -> None:
 
 def _meaning(table: Table, arguments: argparse.Namespace) -> tuple[str, str]:
     """Return what errors mean where no option says it, and why, in words."""
-    if arguments.components != 1 or arguments.missing == "impute" or table.limits is not None:
+    limited, shared = table.limits is not None, arguments.batch is not None
+    if arguments.components != 1 or arguments.missing == "impute" or limited or shared:
         return "measurement", ""
     names = [name for error in table.errors.values() for name in error.names]
     measured = of_measurements(table.errors)
@@ -171,6 +182,12 @@ def _grouped(groups: Any, column: str | None) -> dict[str, str]:
         return {}
     count = len(np.unique(groups))
     return {"groups": f"{count}, of column {column!r}, none on both sides of a split"}
+
+
+def _batched(batch: Any, column: str | None) -> dict[str, str]:
+    if batch is None:
+        return {}
+    return {"batches": f"{len(np.unique(batch))}, of column {column!r}, whose rows share errors"}
 
 
 def _named(machine: Any, arguments: argparse.Namespace) -> str:

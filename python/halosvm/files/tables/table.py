@@ -119,6 +119,10 @@ class Table:
         """Name a row in a message."""
         return f"{self.path}, {self.unit_of_rows} {self.lines[row]}"
 
+    def kept_as(self, column: str) -> str:
+        """Return the name, with its unit, under which a column is kept."""
+        return next(name for name in self.kept if name == column or name.startswith(f"{column} ["))
+
     @cached_property
     def examples(self) -> Gaussians:
         """The rows as Gaussians, those with missing values for `EmpiricalBayes` alone."""

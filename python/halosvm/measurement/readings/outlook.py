@@ -40,6 +40,7 @@ class Population:
             parts, shares = model.populations_, model.priors_
         for each in parts:
             each._require_normal_errors("next_measurement")  # noqa: SLF001
+            each._refuse_batches("next_measurement")  # noqa: SLF001
         self._model = model
         self._threads = thread_count(model.n_threads)
         weights = [share * part.weights_ for share, part in zip(shares, parts, strict=True)]
