@@ -56,10 +56,10 @@ def recorded() -> Iterator[list[Report]]:
 
 def _print_line(iteration: int, objective: float, suboptimality: float) -> None:
     known = "" if np.isinf(suboptimality) else f"   certified suboptimality {suboptimality:.1e}"
-    print(f"iteration {iteration:>7}   objective {objective:.8e}{known}", flush=True)
+    say(f"iteration {iteration:>7}   objective {objective:.8e}{known}")
 
 
-def say(text: str, *, verbose: int) -> None:
-    """Print a line of progress where `verbose` asks for it."""
+def say(text: str, *, verbose: int = 1) -> None:
+    """Print a line of progress where `verbose` asks for it; in one piece, as threads may print."""
     if verbose:
-        print(text, flush=True)
+        print(f"{text}\n", end="", flush=True)

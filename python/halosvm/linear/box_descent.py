@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from halosvm.core.progress import say
 from halosvm.core.user_warning import warn_user
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ def descend_in_box(
     loss, gradient, point = min(first, key=lambda each: each[0])
     losses, length = [loss], 0.1 / max(float(np.abs(gradient).max()), 1e-300)
     while len(losses) <= max_iter:
-        if verbose:
-            print(f"step {len(losses) - 1:>5}   validation loss {loss:.8e}", flush=True)
+        say(f"step {len(losses) - 1:>5}   validation loss {loss:.8e}", verbose=verbose)
         while True:
             candidate = np.clip(point - length * gradient, 0.0, 1.0)
             step = candidate - point

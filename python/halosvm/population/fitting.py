@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from halosvm import _core
 from halosvm.checks.parameters import thread_count
+from halosvm.core.progress import say
 from halosvm.core.user_warning import warn_user
 
 from .fixed_parts import flags_of
@@ -256,7 +257,4 @@ def _warn(data: Gaussians, concerned: NDArray[np.bool_], what: str) -> None:
 
 def print_progress(iteration: int, log_likelihood: float, gain: float) -> None:
     """Print a line of what a pass over the data has reached."""
-    print(
-        f"pass {iteration:>6}   log likelihood {log_likelihood:.8e}   predicted gain {gain:.1e}",
-        flush=True,
-    )
+    say(f"pass {iteration:>6}   log likelihood {log_likelihood:.8e}   predicted gain {gain:.1e}")

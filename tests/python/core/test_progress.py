@@ -1,11 +1,13 @@
 """Reports of fits: they are recorded inside a `with` of their own thread, and printed elsewhere."""
 
+import io
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from halosvm import UncertainSVC
+from halosvm import EmpiricalBayes, UncertainSVC
 from halosvm.core.progress import listener, recorded
 
 X, Y = np.array([[-1.0], [0.5], [-0.5], [2.0]]), [0, 0, 1, 1]
@@ -34,3 +36,19 @@ def test_fits_of_other_threads_are_not_recorded():
     with recorded() as reports, ThreadPoolExecutor(1) as pool:
         pool.submit(UncertainSVC().fit, X, Y).result()
         assert not reports
+
+
+def test_a_line_of_progress_is_written_in_one_piece(monkeypatch):
+    # What another thread prints comes between two pieces.
+    class Stream(io.StringIO):
+        pieces = ()
+
+        def write(self, text):
+            Stream.pieces += (text,) if text else ()
+            return len(text)
+
+    monkeypatch.setattr(sys, "stdout", Stream())
+    UncertainSVC(verbose=1).fit(X, Y)
+    EmpiricalBayes(verbose=1).fit(X, X_std=np.ones(4))
+    assert len(Stream.pieces) > 2
+    assert all(piece.endswith("\n") for piece in Stream.pieces)
