@@ -85,15 +85,15 @@ int main() {
 #     add_executable(predict predict.cpp)
 #     target_link_libraries(predict PRIVATE halosvm::halosvm)
 #
-# To be quick, this page compiles only the ten sources that a prediction needs, with the definition
-# that CMake would hand on. It says so if there is no compiler, or no Eigen, or no source of the
-# library.
+# To be quick, this page compiles only the eleven sources that a prediction needs, with the
+# definition that CMake would hand on. It says so if there is no compiler, or no Eigen, or no source
+# of the library.
 
 folders = (Path.cwd(), *Path.cwd().parents)
 root = next((one / "cpp" for one in folders if (one / "cpp/include/halosvm").is_dir()), None)
 parts = "model/linear_model gaussians/means gaussians/array_view gaussians/array_products"
 parts += " gaussians/covariances/diagonal gaussians/sparse_view core/parallel core/check core/types"
-parts += " core/double_double"
+parts += " gaussians/covariances/covariances core/double_double"
 places = [Path(folder) / "cmeel.prefix/include/eigen3" for folder in sys.path]
 places += [Path("/usr/include/eigen3"), Path("/usr/local/include/eigen3")]
 eigen = next((place for place in places if (place / "Eigen").is_dir()), None)
