@@ -189,7 +189,7 @@ def combined_readings(
 ) -> CombinedReadings:
     r"""Combine readings that have errors of their own, and test whether these are right.
 
-    .. math:: S = \Big(\sum_r S_r^{-1}\Big)^{-1}, \qquad x = S \sum_r S_r^{-1} x_r, \qquad
+    .. math:: S = \bigl(\sum_r S_r^{-1}\bigr)^{-1}, \qquad x = S \sum_r S_r^{-1} x_r, \qquad
               \chi^2 = \sum_r (x_r - x)' S_r^{-1} (x_r - x)
 
     Parameters

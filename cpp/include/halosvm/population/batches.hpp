@@ -1,7 +1,7 @@
 /// \file
 /// Errors that the rows of a batch share (spec O.2): measurements with the batch of each row enter, the population, the
 /// covariance W of the offsets of batches, and what is known of each offset leave.
-/// x_i = v_i + o_g(i) + e_i, o_g ~ N(0, W), with v_i, e_i and missing values as in empirical_bayes.hpp.
+/// x_i = v_i + o_g(i) + e_i, o_g ~ N(0, W), with v_i, e_i and missing values as in %empirical_bayes.hpp.
 #pragma once
 
 #include "halosvm/population/empirical_bayes.hpp"
@@ -40,9 +40,9 @@ class BatchedMeasurements {
   std::unique_ptr<Prepared> prepared_;
 };
 
-/// Maximises the likelihood with offsets as \ref fit_population does without. It is exact, and never falls, where each
-/// row comes from one component: the offsets are integrated. With more components for a row, a lower bound of it grows,
-/// in which components and offsets are taken for independent beyond what each tells of the other's mean.
+/// Maximises the likelihood with offsets, as that of %empirical_bayes.hpp does without. It is exact, and never falls,
+/// where each row comes from one component: the offsets are integrated. With more components for a row, a lower bound
+/// of it grows, in which components and offsets are taken for independent beyond what each tells of the other's mean.
 /// \param start with its covariance of offsets.
 PopulationFit fit_population(const BatchedMeasurements& X, const Population& start, const PopulationSettings& settings,
                              const Execution& execution);

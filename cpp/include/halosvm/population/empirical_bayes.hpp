@@ -24,7 +24,9 @@ enum class PopulationKind : std::uint8_t {
 
 /// Which parts of which components a fit leaves as they are, one flag a component; empty: none.
 struct HeldParts {
-  std::vector<bool> weights, means, covariances;
+  std::vector<bool> weights;      ///< the a_k
+  std::vector<bool> means;        ///< the m_k
+  std::vector<bool> covariances;  ///< the V_k
 
   /// Whether a part of component k is held.
   static bool of(const std::vector<bool>& part, Index k) { return !part.empty() && part[static_cast<std::size_t>(k)]; }
@@ -50,7 +52,7 @@ struct Population {
   std::vector<Index> classes;
   bool tied = false;  ///< whether the V_k are one, and a fit keeps them so
   HeldParts held;     ///< what a fit leaves as it is, of populations of one class; no V_k if they are tied
-  Matrix offsets;     ///< W of batches.hpp, n_features x n_features; empty: rows share no errors
+  Matrix offsets;     ///< W of %batches.hpp, n_features x n_features; empty: rows share no errors
   OffsetForm offset_form = OffsetForm::full;  ///< the form of W, which a fit keeps
 
   /// Number of components.

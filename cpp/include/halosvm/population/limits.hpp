@@ -13,6 +13,7 @@ struct Limits {
   const double* lower = nullptr;  ///< the reading lies above; null: none does
   const double* upper = nullptr;  ///< the reading lies below; null: none does
 
+  /// Whether there are limits of either side.
   bool any() const { return lower != nullptr || upper != nullptr; }
   /// Whether entry (row, column), as they stand in memory, has a limit.
   bool at(Index entry) const { return lower_at(entry) > -infinity || upper_at(entry) < infinity; }
