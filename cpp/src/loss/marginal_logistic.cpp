@@ -106,30 +106,35 @@ Derivatives mirrored(const Derivatives& there, double s) {
 
 /// Where the mean speaks against the label, a >= 0. With one reflection the value and its slopes have all their digits,
 /// with two also second derivatives that are nearly 0.
-Derivatives against(double a, double s, int reflections) {
+template <int reflections>
+Derivatives against(double a, double s) {
   constexpr double middle = 1.0;  // where P is not small
   const double square = s * s;
   if (a <= std::max(0.5 * square, middle)) return mixture(a, s);
-  const double far = 1e3 * (1.0 + s);  // where P is 0
-  if (reflections == 0) return mixture(std::min(a, far), s);
-  const double b = square - a;
-  const Derivatives there = b < 0.0 ? mirrored(against(-b, s, reflections - 1), s) : mixture(b, s);
-  const auto& [value, slope_m, slope_s2] = there.first;
-  const auto& [mm, ms, ss] = there.second;
-  return {{(a - 0.5 * square) + value, 1.0 - slope_m, slope_s2 + (2.0 * slope_m - 1.0)},
-          {mm, -ms - 2.0 * s * mm, ss + 4.0 * s * (ms + s * mm) + (2.0 * slope_m - 1.0)}};
+  if constexpr (reflections == 0) {
+    const double far = 1e3 * (1.0 + s);  // where P is 0
+    return mixture(std::min(a, far), s);
+  } else {
+    const double b = square - a;
+    const Derivatives there = b < 0.0 ? mirrored(against<reflections - 1>(-b, s), s) : mixture(b, s);
+    const auto& [value, slope_m, slope_s2] = there.first;
+    const auto& [mm, ms, ss] = there.second;
+    return {{(a - 0.5 * square) + value, 1.0 - slope_m, slope_s2 + (2.0 * slope_m - 1.0)},
+            {mm, -ms - 2.0 * s * mm, ss + 4.0 * s * (ms + s * mm) + (2.0 * slope_m - 1.0)}};
+  }
 }
 
-Derivatives at(double m, double s, int reflections) {
+template <int reflections>
+Derivatives at(double m, double s) {
   constexpr double widest = 1e25;  // where the fractions of ratios up to s / 2 are finite
   const double width = std::min(s, widest);
-  return m < 0.0 ? mirrored(against(-m, width, reflections), width) : against(m, width, reflections);
+  return m < 0.0 ? mirrored(against<reflections>(-m, width), width) : against<reflections>(m, width);
 }
 
 }  // namespace
 
-LossFirst MarginalLogistic::first(double m, double s) { return at(m, s, 1).first; }
+LossFirst MarginalLogistic::first(double m, double s) { return at<1>(m, s).first; }
 
-LossSecond MarginalLogistic::second(double m, double s) { return at(m, s, 2).second; }
+LossSecond MarginalLogistic::second(double m, double s) { return at<2>(m, s).second; }
 
 }  // namespace halosvm

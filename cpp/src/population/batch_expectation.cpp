@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace halosvm::population {
 namespace {
@@ -71,7 +72,7 @@ class Batch {
 
  private:
   /// Where the responsibilities of a sweep come from.
-  enum class Shares {
+  enum class Shares : std::uint8_t {
     kept,   ///< the sweep before
     here,   ///< the offset as it is known
     alone,  ///< the offset before: about those of each row by itself

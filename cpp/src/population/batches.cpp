@@ -40,7 +40,8 @@ BatchedMeasurements::Prepared::Prepared(const Gaussians& X, const double* given,
   };
   std::vector<Index> order(static_cast<std::size_t>(data.size()));
   std::iota(order.begin(), order.end(), Index{0});
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return key(a) < key(b); });
+  std::sort(order.begin(), order.end(),
+            [&](Index a, Index b) { return std::tuple(key(a), a) < std::tuple(key(b), b); });
   std::vector<Index> firsts;  // where an item begins, if items are groups
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || key(order[i]) != key(order[i - 1])) firsts.push_back(static_cast<Index>(i));
@@ -201,7 +202,7 @@ class Remover {
     if (!population::cholesky(rest)) rest.setIdentity();  // what the others tell is not resolved in double precision
     population::invert_lower(rest);
     const Matrix root = linalg::product(D, rest.transpose());
-    const Vector seen = linalg::product<Vector>(root.transpose(), pull);
+    const auto seen = linalg::product<Vector>(root.transpose(), pull);
     VectorMap(out.means + row * d_, d_) = x_ - offset + linalg::product<Vector>(root, seen);
     if (out.covariances == nullptr) return;
     MatrixMap covariance(out.covariances + row * d_ * d_, d_, d_);
@@ -234,8 +235,8 @@ class Remover {
     if (!population::cholesky(T)) return infinity;
     const double volume = population::log_determinant(T);
     population::invert_lower(T);
-    const Vector white = linalg::product<Vector>(T, rest);
-    const Vector w = linalg::product<Vector>(T.transpose(), white);
+    const auto white = linalg::product<Vector>(T, rest);
+    const auto w = linalg::product<Vector>(T.transpose(), white);
     const Matrix inverse = linalg::product(T.transpose(), T);
     for (Index a = 0; a < p; ++a) {
       const Index i = present[static_cast<std::size_t>(a)];

@@ -82,22 +82,21 @@ bool any_limit(const Limits& limits, Index begin, Index count) {
   return false;
 }
 
-}  // namespace
-
-Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const Execution& execution,
-                                 const Limits& given_limits)
-    : data(X), noise(X.covariances()), limits(given_limits) {
+/// Throws for values and limits that make no sense; whether any value is missing.
+bool check_values(const Gaussians& X, const Limits& limits) {
   const Index n = X.n_samples();
   const Index d = X.n_features();
+  bool any_missing = false;
   std::vector<double> scratch(static_cast<std::size_t>(rows_at_a_time * d));
   for (Index begin = 0; begin < n; begin += rows_at_a_time) {
     const ConstMatrixMap block = X.means().block({begin, std::min(rows_at_a_time, n - begin)}, scratch.data());
     for (Index i = 0; i < block.rows(); ++i) {
       for (Index j = 0; j < d; ++j) {
         const double x = block(i, j);
-        if (limits.any()) check_limits(limits, begin + i, j, j + (begin + i) * d, x);
+        const Index entry = j + (begin + i) * d;
+        if (limits.any()) check_limits(limits, begin + i, j, entry, x);
         if (std::isnan(x)) {
-          any_missing = any_missing || !limits.any() || !limits.at(j + (begin + i) * d);
+          any_missing = any_missing || !limits.any() || !limits.at(entry);
         } else if (!(std::abs(x) <= largest_value)) {
           check::fail_at("X", begin + i, j, x,
                          "it must be finite and at most 1e150 in size, or NaN where it is missing");
@@ -105,6 +104,16 @@ Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const 
       }
     }
   }
+  return any_missing;
+}
+
+}  // namespace
+
+Measurements::Prepared::Prepared(const Gaussians& X, const double* given, const Execution& execution,
+                                 const Limits& given_limits)
+    : data(X), noise(X.covariances()), limits(given_limits), any_missing(check_values(X, given_limits)) {
+  const Index n = X.n_samples();
+  const Index d = X.n_features();
   std::vector<Index> limited;
   for (Index i = 0; i < n; ++i) {
     const double weight = given != nullptr ? given[i] : 1.0;

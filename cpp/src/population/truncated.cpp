@@ -53,7 +53,7 @@ Tail tail(double t) {
     const detail::MillsFraction fraction = detail::mills_fraction(t);
     a2 = fraction.p / fraction.q;
   } else {
-    for (double k = 9.0; k > 1.5; k -= 1.0) a2 = k / (t + a2);
+    for (int k = 9; k > 1; --k) a2 = k / (t + a2);
   }
   const double a1 = 1.0 / (t + a2);
   const double mass = 1.0 / (t + a1);

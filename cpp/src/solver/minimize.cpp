@@ -309,6 +309,7 @@ Result minimize_in_the_dual(const Objective& objective, const LinearModel& start
 
 }  // namespace
 
+// NOLINTNEXTLINE(misc-no-recursion): what is not convex begins with a convex majorant
 Result minimize(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   check::require(settings.max_iterations > 0, "max_iterations", "must be positive");
   check::require(settings.tolerance >= 0.0, "tolerance", "must be >= 0");

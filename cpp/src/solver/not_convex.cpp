@@ -19,6 +19,7 @@ Status worse(Status a, Status b) {
 }
 
 /// The minimum of the convex majorant, with half of the iterations at most.
+// NOLINTNEXTLINE(misc-no-recursion): a majorant is convex
 Result start_of_descent(const LocalObjective& objective, const LinearModel& start, const BatchSettings& settings) {
   BatchSettings first;
   first.tolerance = settings.tolerance;
@@ -28,6 +29,7 @@ Result start_of_descent(const LocalObjective& objective, const LinearModel& star
 
 }  // namespace
 
+// NOLINTNEXTLINE(misc-no-recursion): as above
 Result minimize_not_convex(const Objective& objective, const LinearModel& start, const BatchSettings& settings) {
   const LocalObjective* local = objective.local();
   if (local == nullptr) check::fail("objective", "is a sum of parts, but a loss that is not convex needs the examples");
