@@ -271,3 +271,16 @@ def test_signs_that_are_clear_are_those_of_many_new_rows():
             right += (losses["values, logistic"] - losses[each.name]) * each.gain > 0
     assert right >= 0.9 * clear
     assert clear
+
+
+def test_factors_far_from_1_stand_where_they_are_in_the_figure():
+    pytest.importorskip("matplotlib")
+    x, std, _ = measured(400)
+    found = halosvm.doctor(x, X_std=30 * std)
+    axes = found.plot().axes[1]
+    points = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    factors = [row.factor for row in found.error_tests if row.name in found.features]
+    np.testing.assert_allclose(sorted(points), sorted(np.maximum(factors, 1e-3)))
+    least, most = axes.get_xlim()
+    assert min(factors) < 0.1
+    assert least < min(points) < 1 < most

@@ -37,20 +37,21 @@ def draw(found: Diagnosis, figure: Any = None) -> Any:
     axes.set_xlabel("errors in % of the variance of values")
 
     axes = panels[0, 1]
-    tests = {row.name: row for row in found.error_tests}
+    tests = {row.name: row for row in found.error_tests if not row.note}
+    far = [abs(np.log10(max(row.factor, _LEAST))) for row in tests.values()]
+    least, most = (10.0 ** (sign * max([1.0, *(1.1 * each for each in far)])) for sign in (-1, 1))
     for j, height in zip(order, at, strict=True):
         row = tests.get(found.features[j])
-        if row is not None and not row.note:
-            low, high = max(row.low, 0.1), min(row.high, 10.0)
+        if row is not None:
             colour = _RED if row.p_value < SIGNIFICANT else _BLUE
-            axes.plot([low, high], [height, height], color=colour)
-            axes.plot(np.clip(row.factor, 0.1, 10.0), height, "o", color=colour)
+            axes.plot(np.clip([row.low, row.high], least, most), [height, height], color=colour)
+            axes.plot(np.clip(row.factor, least, most), height, "o", color=colour)
     if found.error_tests and not found.error_tests[0].note:
         common = found.error_tests[0]
-        axes.axvspan(max(common.low, 0.1), min(common.high, 10.0), color=_GREY, alpha=0.3)
+        axes.axvspan(*np.clip([common.low, common.high], least, most), color=_GREY, alpha=0.3)
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
-    axes.set_xlim(0.1, 10.0)
+    axes.set_xlim(least, most)
     axes.set_yticks(at, names)
     axes.set_xlabel("factor of errors, 95 %; grey: of all features")
 
